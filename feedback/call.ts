@@ -1,0 +1,112 @@
+import type { Attempt } from './outcome.ts'
+
+/**
+ * The facts of one client request: what balancers, hashes, variables and logs may read. The listener makes it,
+ * the proxy fills in what happens, and the access log reads it last.
+ */
+export class Call {
+  /** Moment the request head had been read: monotonic milliseconds (`performance.now()`). */
+  startedAt = 0
+  method = 'GET'
+  /** Request target in origin form, byte for byte as received (latin1): `/a%20b?x=1`. `$request_uri`. */
+  target = '/'
+  /** `1.1` or `1.0`. */
+  httpVersion = '1.1'
+  scheme = 'http'
+  /** Header names and values in turn, as received (latin1). */
+  rawHeaders: readonly string[] = []
+  /** Address of the client; a trusted header may have replaced it. `unix:` for a Unix-socket client. */
+  remoteAddr = ''
+  remotePort = ''
+  /** Address of the client's socket, whatever `set_real_ip_from` makes of `remoteAddr`. */
+  realipRemoteAddr = ''
+  realipRemotePort = ''
+  serverAddr = ''
+  serverPort = ''
+  /** `$host`: host of the request line, else of the Host header, else the server's first name; lower case. */
+  host = ''
+  /** The chosen server's first name. */
+  serverName = ''
+  /** Serial number of the client connection. */
+  connection = 0
+  /** How many requests that connection has carried, this one included. */
+  connectionRequests = 1
+  /** Normalised, decoded path (latin1 of its UTF-8 bytes); `rewrite` changes it. `$uri`. */
+  uri = '/'
+  /** Query string without the question mark, untouched. `$args`. */
+  args = ''
+  /** Whether `rewrite` or an internal redirect has changed `uri`. */
+  rewritten = false
+  /** Bytes of the request read so far: head and body. `$request_length`. */
+  requestLength = 0
+  /** The request body where it has been read into memory; undefined otherwise. `$request_body`. */
+  body: Buffer | undefined = undefined
+
+  /** Captures of the last regular expression that matched: `$1` is `captures[1]`. */
+  captures: readonly (string | undefined)[] = []
+  /** Values of `set` variables and named captures, by the slot their name was given at load. */
+  values: (string | undefined)[] = []
+  /** Values of `map` variables once evaluated, by slot; a map is evaluated once a request, as in nginx. */
+  cache: (string | undefined)[] = []
+
+  /** Every attempt, in order, the "nobody eligible" entries included. */
+  readonly attempts: Attempt[] = []
+  /** Index in `attempts` where each later run (after an internal redirect) begins; joined by ` : `. */
+  readonly runs: number[] = []
+  /** Host of `proxy_pass` as written, with its port if one was; the group's name for groups. `$proxy_host`. */
+  proxyHost = ''
+  /** `$proxy_port`. */
+  proxyPort = ''
+  /** Name of the group that was last asked; empty before the first pick. */
+  upstream = ''
+
+  /** Status for the client; 0 until known; 499 when the client went away first. */
+  status = 0
+  /** Header names and values in turn, as sent to the client; empty until then. */
+  sentHeaders: string[] = []
+  /** Bytes written to the client, head included. `$bytes_sent`. */
+  bytesSent = 0
+  /** Bytes of body written to the client. `$body_bytes_sent`. */
+  bodyBytesSent = 0
+  /** Whether the whole response was handed to the client's socket. */
+  completed = false
+  /** Moment the last byte went out or the client went away; monotonic milliseconds, 0 while running. */
+  endedAt = 0
+  /** Why there was no (further) attempt: a word of `denialReasons`; undefined when nothing was denied. */
+  denial: string | undefined = undefined
+  /** Name of the probe this call is for; empty for a client's request. `$upstream_probe`. */
+  probe = ''
+  /** What the last rule of `proxy_next_upstream` and friends has to say for humans; empty when nothing. */
+  #requestId = ''
+
+  /**
+   * Value of a request header. Several lines of one name are joined by `, ` (`; ` for Cookie), as nginx does.
+   * @param name lower case
+   * @returns undefined when the request has no such header
+   */
+  header(name: string): string | undefined {
+    return findHeader(this.rawHeaders, name)
+  }
+
+  /** 32 hexadecimal digits drawn on first use. `$request_id`. */
+  requestId(draw: () => string): string {
+    if (this.#requestId === '') this.#requestId = draw()
+    return this.#requestId
+  }
+}
+
+/**
+ * Finds a header in a flat list of names and values, without building an object for it.
+ * @param name lower case
+ * @returns the values joined by `, ` (`; ` for cookies); undefined when absent
+ */
+export function findHeader(flat: readonly string[], name: string): string | undefined {
+  let found: string | undefined
+  for (let i = 0; i < flat.length; i += 2) {
+    const key = flat[i]!
+    if (key.length !== name.length) continue
+    if (key !== name && key.toLowerCase() !== name) continue
+    found = found === undefined ? flat[i + 1]! : found + (name === 'cookie' ? '; ' : ', ') + flat[i + 1]!
+  }
+  return found
+}

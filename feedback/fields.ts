@@ -1,0 +1,66 @@
+import { attemptReasons, denialReasons } from './reasons.ts'
+
+/**
+ * The numbers kept of each peer, one column of the zone each. Times that end in `At` are monotonic
+ * milliseconds unless they say wall clock.
+ */
+export const peerFields = [
+  // Passive health and bookkeeping of the choice.
+  'conns', // requests in progress: what least_conn, max_conns and least_time count
+  'selected', // attempts begun, ever
+  'selectedWallAt', // wall clock milliseconds of the last one; 0 never
+  'fails', // failures that max_fails compares
+  'checkedAt', // when it was last chosen or failed
+  'recoverAt', // success of a choice at or after this moment clears `fails`
+  'slowAt', // start of the slow_start ramp; 0 when not ramping
+  'failsTotal', // failed attempts, ever
+  'unavailable', // how often `fails` reached max_fails
+  'downtimeMs', // spans of unavailability that have ended, summed
+  'downstartWallAt', // wall clock milliseconds since it is unavailable; 0 when it is not
+  // Turns of smooth weighted round robin.
+  'currentWeight',
+  'effectiveWeight',
+  // What least_time keeps (see learn.ts).
+  'avg', // moving average of successful answers, ms; 0 is none yet
+  'ok', // moving average of success (1) and failure (0)
+  'answeredAt', // last answer; 0 is never
+  'answersMark', // the group's count of answers at that moment
+  'waiting', // attempts that still wait for the measured event
+  'startSum', // sum of their starts
+  // A method's own cache over the columns (least_time plain keeps a tree of shares in them).
+  'share',
+  'tree',
+  // For people and the status tree.
+  'headerTime', // moving average of times to the header, ms; 0 is no data
+  'responseTime', // moving average of times to the last byte of complete answers, ms; 0 is no data
+  'bytesSent',
+  'bytesReceived',
+  'explored', // picks made by exploration or by the floor
+  'unmeasured', // picks made while there was no average
+] as const
+
+export type PeerField = (typeof peerFields)[number]
+
+/** Upper bounds of the latency histograms in milliseconds; one more bucket takes what lies above the last. */
+export const latencyBucketsMs = [
+  1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000,
+] as const
+
+/** The numbers kept of each group. */
+export const groupFields = [
+  'requests', // requests that asked for a peer
+  'answers', // attempts that taught something: the clock of forgetting
+  'lastAverage',
+  'median', // median of the known averages, ms; refreshed at most every 100 ms
+  'medianAt',
+  'tries', // attempts begun, first ones and retries
+  'retries', // attempts after the first of a request
+  'retriesWaiting', // retries that wait for their back-off now
+  'keepalive', // idle pooled connections now
+] as const
+
+export type GroupField = (typeof groupFields)[number]
+
+/** Column names of counters that come one per word. */
+export const reasonFields = attemptReasons
+export const denialFields = denialReasons

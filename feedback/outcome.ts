@@ -1,0 +1,85 @@
+import type { Peer } from './peer.ts'
+import type { AttemptReason } from './reasons.ts'
+import type { Upstream } from './upstream.ts'
+
+/** How an attempt ended. Undefined (on an Attempt) while it runs. */
+export const endings = [
+  /** The peer answered to the last byte; its status may be any that the group does not list as a failure. */
+  'ok',
+  /** Refused, unreachable, reset or closed before a complete header, or cut off in the body. */
+  'error',
+  /** Connecting, sending or reading took too long. */
+  'timeout',
+  /** The header was malformed or too large. */
+  'invalid_header',
+  /** A status that `proxy_next_upstream` lists. */
+  'http',
+  /** The client went away first: says nothing of the peer. */
+  'aborted',
+  /** A kept-alive connection that the peer had closed as it was reused: says nothing of the peer. */
+  'stale',
+  /** Nobody was eligible: no peer was asked. */
+  'no_live',
+] as const
+
+export type Ending = (typeof endings)[number]
+
+/**
+ * One try of one request against one peer: begun by `pick`, filled in as it goes, and handed to `observe` when
+ * it has ended. All moments are monotonic milliseconds, all spans milliseconds.
+ */
+export class Attempt {
+  readonly upstream: Upstream
+  /** Undefined only for the entry that says that nobody was eligible. */
+  readonly peer: Peer | undefined
+  /** `$upstream_addr` of this attempt: the peer's address, or the group's name when nobody was eligible. */
+  readonly address: string
+  startedAt: number
+  /** How the choice was made: the method's name, `explored`, `floor`, `unmeasured`, `backup`, `sticky`, `single`. */
+  pick: string
+
+  /** Time to an established connection; undefined when none was made. 0 on a reused one. */
+  connectMs: number | undefined = undefined
+  /** Whether a kept-alive connection was reused. */
+  reused = false
+  /** Time to the complete header; undefined when none came. */
+  headerMs: number | undefined = undefined
+  /** Time to the end of the attempt; undefined while it runs. */
+  responseMs: number | undefined = undefined
+  /** The status line the peer sent; undefined when none was parsed. */
+  peerStatus: number | undefined = undefined
+  /** `$upstream_status`: the peer's status, or the one this failure stands for (502, 504); undefined: unknown. */
+  status: number | undefined = undefined
+  /** The peer's header names and values in turn (latin1); undefined until they came. */
+  headers: readonly string[] | undefined = undefined
+  /** Trailer names and values in turn; undefined when none came. */
+  trailers: readonly string[] | undefined = undefined
+  /** Bytes written to and read from the peer for this attempt, heads included. */
+  bytesSent = 0
+  bytesReceived = 0
+  /** Bytes of the response body received. `$upstream_response_length`. */
+  bodyLength = 0
+
+  ending: Ending | undefined = undefined
+  /** Undefined for plain success. */
+  reason: AttemptReason | undefined = undefined
+  /** Whether it counts against the peer (passive health). */
+  failed = false
+  /** Whether the request was handed on to another peer after it, or could have been. */
+  next = false
+  /** Detail for humans (`connect ECONNREFUSED 127.0.0.1:81`); empty when there is none. Never a metric label. */
+  detail = ''
+
+  /** Whether this attempt is counted in the group's `waiting` numbers now. Owned by observe. */
+  waiting = false
+  /** The drifted average that the pick used, from which learning starts; 0 when the kept one was used. */
+  drifted = 0
+
+  constructor(upstream: Upstream, peer: Peer | undefined, startedAt: number, pick: string) {
+    this.upstream = upstream
+    this.peer = peer
+    this.address = peer ? peer.name : upstream.name
+    this.startedAt = startedAt
+    this.pick = pick
+  }
+}

@@ -1,0 +1,53 @@
+import type { Call } from './call.ts'
+import type { Peer } from './peer.ts'
+import type { Zone } from './zone.ts'
+
+/** What a method wants learnt of every attempt; see learn.ts. */
+export interface Learning {
+  /** Which event is measured. */
+  readonly mode: 'header' | 'last_byte'
+  /** How much of the old average stays, 0 to 0.99 (the directive's 0 to 99, divided by 100). */
+  readonly factor: number
+  /** Exponent of the success rate; 0 switches failure-awareness off. */
+  readonly errors: number
+  /** Forgetting, milliseconds; 0 switches it off. */
+  readonly decay: number
+  /** Which calls are learnt from; undefined: all. An empty answer or `0` means this one is not. */
+  readonly account: ((call: Call) => string) | undefined
+}
+
+/** A named group of peers with its state. */
+export class Upstream {
+  readonly name: string
+  readonly zone: Zone
+  /** Primaries in configuration order. */
+  readonly peers: readonly Peer[]
+  /** Backups in configuration order. */
+  readonly backups: readonly Peer[]
+  /** The balancing method's name: `round_robin`, `least_conn`, … */
+  readonly method: string
+  readonly learning: Learning | undefined
+  /** How much of the old average `headerTime` and `responseTime` keep, 0 to 0.99 (`response_time_factor` / 100). */
+  readonly responseTimeFactor: number
+  /** One primary and no backup: such a peer is asked whatever its failures, since there is nobody else. */
+  readonly single: boolean
+
+  constructor(options: {
+    name: string
+    zone: Zone
+    peers: readonly Peer[]
+    backups: readonly Peer[]
+    method: string
+    learning: Learning | undefined
+    responseTimeFactor: number
+  }) {
+    this.name = options.name
+    this.zone = options.zone
+    this.peers = options.peers
+    this.backups = options.backups
+    this.method = options.method
+    this.learning = options.learning
+    this.responseTimeFactor = options.responseTimeFactor
+    this.single = options.peers.length === 1 && options.backups.length === 0
+  }
+}

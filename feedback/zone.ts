@@ -1,0 +1,98 @@
+import { type GroupField, groupFields, latencyBucketsMs, type PeerField, peerFields } from './fields.ts'
+import { attemptReasons, denialReasons } from './reasons.ts'
+
+/** Statuses 100 to 599 have a counter each; every other one shares the last. */
+const codes = 501
+const buckets = latencyBucketsMs.length + 1
+/** Seconds the retry budget looks back at most. */
+const budgetSeconds = 64
+
+/** One column of numbers: the same field of every peer, by the peer's index. */
+export type Column = Float64Array
+
+/**
+ * The state of one group: every number kept of its peers, column by column, in one shared buffer. A column of a
+ * field lies together, so a method that walks the group reads memory in a row.
+ */
+export class Zone {
+  readonly name: string
+  /** How many peers fit. */
+  readonly capacity: number
+  readonly buffer: SharedArrayBuffer
+  readonly group: Float64Array
+  /** Counters of `denialReasons`. */
+  readonly denials: Float64Array
+  /** Requests and retries of each of the last seconds: two numbers a second, and the second they belong to. */
+  readonly budget: Float64Array
+  /** Columns by field, for code that reads a peer's slot at once: `zone.peers.conns[peer.index]`. */
+  readonly peers: { readonly [F in PeerField]: Column }
+  /** `reasons[r][index]`, r the index in `attemptReasons`. */
+  readonly reasons: readonly Column[]
+  /** `statuses[code - 100][index]`; the last is for all other codes. */
+  readonly statuses: readonly Column[]
+  /** `headerHistogram[bucket][index]`, and sum and count of the observed. */
+  readonly headerHistogram: readonly Column[]
+  readonly headerSum: Column
+  readonly responseHistogram: readonly Column[]
+  readonly responseSum: Column
+  #used: Uint8Array
+
+  constructor(name: string, capacity: number) {
+    this.name = name
+    this.capacity = capacity
+    const columns = peerFields.length + attemptReasons.length + codes + 2 * (buckets + 1)
+    const fixed = groupFields.length + denialReasons.length + budgetSeconds * 3
+    this.buffer = new SharedArrayBuffer(8 * (columns * capacity + fixed))
+    let offset = 0
+    const take = (length: number): Float64Array => {
+      const view = new Float64Array(this.buffer, offset, length)
+      offset += 8 * length
+      return view
+    }
+    const takeMany = (count: number) => Array.from({ length: count }, () => take(capacity))
+    this.group = take(groupFields.length)
+    this.denials = take(denialReasons.length)
+    this.budget = take(budgetSeconds * 3)
+    // The list of fields and the type's keys are the same list.
+    this.peers = Object.fromEntries(peerFields.map((field) => [field, take(capacity)])) as {
+      [F in PeerField]: Column
+    }
+    this.reasons = takeMany(attemptReasons.length)
+    this.statuses = takeMany(codes)
+    this.headerHistogram = takeMany(buckets)
+    this.headerSum = take(capacity)
+    this.responseHistogram = takeMany(buckets)
+    this.responseSum = take(capacity)
+    this.#used = new Uint8Array(capacity)
+  }
+
+  get(field: GroupField): number {
+    return this.group[groupFields.indexOf(field)]!
+  }
+
+  /**
+   * Takes a free slot and clears it.
+   * @returns undefined when the zone is full
+   */
+  allocate(): number | undefined {
+    const index = this.#used.indexOf(0)
+    if (index < 0) return undefined
+    this.#used[index] = 1
+    for (const column of this.#columns()) column[index] = 0
+    return index
+  }
+
+  free(index: number): void {
+    this.#used[index] = 0
+  }
+
+  *#columns(): Generator<Column> {
+    yield* Object.values(this.peers)
+    yield* this.reasons
+    yield* this.statuses
+    yield* this.headerHistogram
+    yield* this.responseHistogram
+    yield this.headerSum
+    yield this.responseSum
+  }
+}

@@ -1,0 +1,67 @@
+import type { Static, TSchema } from 'typebox'
+import type { Call } from '../../feedback/call.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { Learning, Upstream } from '../../feedback/upstream.ts'
+
+/** Parameters of `server` that a method may refuse. The others are accepted by all. */
+export const serverParams = ['weight', 'slow_start', 'backup'] as const
+export type ServerParam = (typeof serverParams)[number]
+
+/** What a balancer needs from outside, so that tests can put clock and dice in its place. */
+export interface Env {
+  /** Monotonic milliseconds. */
+  now(): number
+  /** Uniform in [0, 1). */
+  random(): number
+}
+
+/**
+ * One request's search through one list of peers. It lives across the retries of the request, so a method can
+ * leave in `memo` what must go on from there (the hash chain, the number of draws).
+ */
+export interface Ask {
+  readonly call: Call
+  /** Monotonic milliseconds of this choice. */
+  readonly now: number
+  /** Whether the peer may be picked now: not tried, not set aside, not full, not down, not draining. */
+  ready(peer: Peer): boolean
+  /** Undefined at the first choice; afterwards whatever the method left. */
+  memo: unknown
+  /** How the choice was made, where the method has more to say than its own name: `explored`, `floor`, … */
+  pick: string
+}
+
+/** A method at work on one list of peers. Nothing in it awaits; while it picks it holds the group's state. */
+export interface Balancer {
+  /** @returns undefined when nobody is ready */
+  pick(ask: Ask): Peer | undefined
+  /**
+   * The chance of each peer of the list, in its order, if a request came now and those that `ready` admits were
+   * eligible: numbers that sum to 1, or all 0 when nobody is ready. For `hash` and `ip_hash`: share of the key space.
+   */
+  shares(ready: (peer: Peer) => boolean, now: number): number[]
+}
+
+/** A balancing method as the configuration knows it. */
+export interface Method<S extends TSchema = TSchema> {
+  /** The directive's name. */
+  readonly name: string
+  /** One line for the directive reference. */
+  readonly summary: string
+  /** Arguments: one schema for YAML, nginx words, editors and docs. */
+  readonly args: S
+  /** Arguments given as bare words, in order: `least_time header`. Flags are boolean properties of the schema. */
+  readonly words: readonly string[]
+  /** Parameters of `server` that it honours; the others of `serverParams` are refused at load. */
+  readonly supports: readonly ServerParam[]
+  /** What must be learnt of attempts for it; undefined: nothing. `variable` compiles `$name`. */
+  learning(args: Static<S>, variable: (text: string) => (call: Call) => string): Learning | undefined
+  /** @param variable compiles a text with variables into a function of the call */
+  create(
+    upstream: Upstream,
+    peers: readonly Peer[],
+    args: Static<S>,
+    env: Env,
+    variable: (text: string) => (call: Call) => string,
+  ): Balancer
+}

@@ -1,0 +1,123 @@
+import type { Call } from '../../feedback/call.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { Group } from '../balance/pick.ts'
+
+/** A text with variables, compiled. */
+export type Text = (call: Call) => string
+
+/** What `proxy_next_upstream` and its kin say, in numbers. */
+export interface RetryPolicy {
+  /** Kinds of failure that may go on to another peer; empty for `off`. */
+  readonly on: ReadonlySet<string>
+  readonly nonIdempotent: boolean
+  /** Most attempts; 0 is unlimited. */
+  readonly tries: number
+  /** No further attempt once this many milliseconds have passed since the first began; 0 is unlimited. */
+  readonly timeout: number
+  /** Undefined when `off`. `ratio` 0 to 1, `min` retries a second, `window` milliseconds. */
+  readonly budget: { readonly ratio: number; readonly min: number; readonly window: number } | undefined
+  /** Undefined when `off`; milliseconds. */
+  readonly backoff: { readonly base: number; readonly max: number } | undefined
+}
+
+/** Where a request goes: a group known at load, or one that a text with variables names at run time. */
+export interface Target {
+  /** The group to ask; undefined: none of that name (answered 502). */
+  readonly group: Group | undefined
+  /** `$proxy_host` and `$proxy_port`. */
+  readonly host: string
+  readonly port: string
+}
+
+export interface ProxyPass {
+  target(call: Call): Target
+  /** The request target to send, in origin form: as `proxy_pass` rewrites it. */
+  requestTarget(call: Call): string
+}
+
+export interface Header {
+  readonly name: string
+  readonly value: Text
+}
+
+export interface AddedHeader extends Header {
+  /** Also on statuses other than 200, 201, 204, 206, 301, 302, 303, 304, 307 and 308. */
+  readonly always: boolean
+}
+
+export interface ErrorPage {
+  /** Status to answer with; undefined: that of the failure; 0: whatever the page itself answers (`=`). */
+  readonly status: number | undefined
+  /** A URI, a `@name`, or an absolute URL to redirect to. */
+  readonly to: Text
+}
+
+/** Takes the record of a finished request. */
+export type AccessLog = (call: Call) => void
+
+/** Everything a location says, inherited and compiled. Times in milliseconds, sizes in bytes. */
+export interface Settings {
+  readonly clientMaxBodySize: number
+  readonly clientBodyTimeout: number
+  readonly sendTimeout: number
+  readonly keepaliveTimeout: number
+  readonly keepaliveRequests: number
+  readonly connectTimeout: number
+  readonly proxySendTimeout: number
+  readonly readTimeout: number
+  readonly retry: RetryPolicy
+  readonly buffering: boolean
+  /** `proxy_buffer_size`: largest response head. */
+  readonly bufferSize: number
+  /** `proxy_buffers`: how far to read ahead of a slow client. */
+  readonly buffers: number
+  readonly requestBuffering: boolean
+  readonly replayBuffer: number
+  readonly method: Text | undefined
+  readonly setBody: Text | undefined
+  readonly passRequestHeaders: boolean
+  readonly passRequestBody: boolean
+  readonly ignoreClientAbort: boolean
+  readonly interceptErrors: boolean
+  /** `proxy_set_header` in order; an empty value removes the field. Host and Connection have defaults. */
+  readonly setHeaders: readonly Header[]
+  /** Lower-case names that are not passed to the client. */
+  readonly hideHeaders: ReadonlySet<string>
+  /** Rewrites `Location` and `Refresh`; undefined when off. */
+  readonly redirect: ((call: Call, value: string) => string) | undefined
+  readonly addHeaders: readonly AddedHeader[]
+  readonly errorPages: ReadonlyMap<number, ErrorPage>
+  readonly accessLogs: readonly AccessLog[]
+  readonly statusZones: readonly ServerZone[]
+  readonly explainHeader: string | undefined
+  readonly passLoadReport: boolean
+  readonly defaultType: string
+}
+
+/** What a location does with a request once its script has run. */
+export type Content =
+  | { readonly kind: 'proxy'; readonly pass: ProxyPass }
+  /** The status tree from `path` on; see admin/status. */
+  | { readonly kind: 'api'; readonly path: string }
+  | { readonly kind: 'prometheus'; readonly template: string }
+  | { readonly kind: 'none' }
+
+/** What the script of a level (`set`, `if`, `rewrite`, `return`) leaves to do. */
+export type Step =
+  /** Go on with this location's content. */
+  | { readonly kind: 'content' }
+  /** The URI was changed by `rewrite … last`: look for the location again. */
+  | { readonly kind: 'relocate' }
+  | { readonly kind: 'return'; readonly status: number; readonly text: string | undefined }
+  /** An `if` took over: its own route stands in for the location's. */
+  | { readonly kind: 'route'; readonly route: Route }
+
+/** One location (or the inside of an `if` of one), ready to run. */
+export interface Route {
+  /** As written (`/api/`, `~ \.php$`, `@fallback`): for logs and errors. */
+  readonly location: string
+  readonly settings: Settings
+  readonly content: Content
+  /** Undefined where the level has none of set, if, rewrite, return. */
+  readonly script: ((call: Call) => Step) | undefined
+}
