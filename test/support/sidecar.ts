@@ -1,0 +1,224 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { freePort } from './free-port.ts'
+
+/** The launcher, as users start it. */
+export const launcher = new URL('../../sidecar/evenkeel', import.meta.url).pathname
+
+export interface SidecarOptions {
+  /** Name of the configuration file; its ending decides the syntax. Default `evenkeel.conf`. */
+  readonly file?: string
+  /** Further arguments of the command line. */
+  readonly args?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** How long the start may take, milliseconds. Default 15000: the test machine may be busy. */
+  readonly startMs?: number
+}
+
+/** The real program at work on a configuration of its own, in a temporary folder. */
+export class Sidecar implements AsyncDisposable {
+  readonly process: ChildProcess
+  readonly folder: string
+  /** The configuration file. */
+  readonly file: string
+  /** Ports by the word that stands for them in the text: `PORT`, `PORT2`, `ADMIN`, … */
+  readonly ports: Readonly<Record<string, number>>
+  /** How it ended: exit code, or the signal that killed it. */
+  readonly exited: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
+  #stdout = ''
+  #stderr = ''
+  #ended = false
+  readonly #waiting = new Set<() => void>()
+
+  constructor(process: ChildProcess, folder: string, file: string, ports: Readonly<Record<string, number>>) {
+    this.process = process
+    this.folder = folder
+    this.file = file
+    this.ports = ports
+    const heard = () => {
+      for (const check of [...this.#waiting]) check()
+    }
+    process.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stdout += text
+      heard()
+    })
+    process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr += text
+      heard()
+    })
+    this.exited = new Promise((resolve, reject) => {
+      process.once('error', reject)
+      // Not `exit`: by now all its output has been read as well.
+      process.once('close', (code, signal) => {
+        this.#ended = true
+        resolve({ code, signal })
+        heard()
+      })
+    })
+  }
+
+  get pid(): number {
+    return this.process.pid!
+  }
+  /** The port that `PORT` stands for. */
+  get port(): number {
+    return this.ports['PORT']!
+  }
+  /** Address of the traffic port: `http://127.0.0.1:12345`. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+  /** Address of the admin server. */
+  get admin(): string {
+    return `http://127.0.0.1:${this.ports['ADMIN']}`
+  }
+  /** All that was written to standard output: the access log unless the configuration says otherwise. */
+  get stdout(): string {
+    return this.#stdout
+  }
+  /** All that was written to standard error: the error log unless the configuration says otherwise. */
+  get stderr(): string {
+    return this.#stderr
+  }
+  get running(): boolean {
+    return !this.#ended
+  }
+
+  /** Waits until what was written (either stream) matches; fails when the process ends or time runs out first. */
+  logged(pattern: RegExp, withinMs = 5000): Promise<RegExpMatchArray> {
+    return this.#until(
+      () => this.#stderr.match(pattern) ?? this.#stdout.match(pattern) ?? undefined,
+      withinMs,
+      `a log line that matches ${pattern}`,
+    )
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.process.kill(name)
+  }
+
+  /** Reads JSON from the admin server. The test knows the shape; nothing here checks it. */
+  async json<T>(path: string): Promise<T> {
+    const response = await fetch(this.admin + path)
+    // The caller names the shape that the admin server documents for that path.
+    return (await response.json()) as T
+  }
+
+  /** Replaces the configuration file; the words for ports stand for the same ports as before. */
+  async rewrite(text: string): Promise<void> {
+    await writeFile(this.file, withPorts(text, this.ports, this.file))
+  }
+
+  /** Asks for a reload and waits for the next generation. */
+  async reload(text?: string): Promise<void> {
+    if (text !== undefined) await this.rewrite(text)
+    const before = await this.generation()
+    this.signal('SIGHUP')
+    const end = performance.now() + 5000
+    while ((await this.generation()) <= before) {
+      if (performance.now() > end) throw new Error(`not reloaded; standard error:\n${this.#stderr}`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+
+  /** How many configurations were put into force so far. */
+  async generation(): Promise<number> {
+    return this.json<number>('/status/angie/generation')
+  }
+
+  /** Stops it at once (no drain), removes its folder, and says how it ended. */
+  async stop(): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }> {
+    if (this.running) this.signal('SIGINT')
+    const hang = setTimeout(() => this.signal('SIGKILL'), 5000)
+    const how = await this.exited
+    clearTimeout(hang)
+    await rm(this.folder, { recursive: true, force: true })
+    return how
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  /** Waits until it listens everywhere: only then is the pid file written. */
+  async ready(withinMs: number): Promise<void> {
+    const file = join(this.folder, 'evenkeel.pid')
+    const end = performance.now() + withinMs
+    while (this.running) {
+      const pid = await readFile(file, 'utf8').catch(() => '')
+      if (pid.trim() === String(this.pid)) return
+      if (performance.now() > end) throw new Error(`not ready in time; standard error:\n${this.#stderr}`)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    throw new Error(`ended before it was ready; standard error:\n${this.#stderr}`)
+  }
+
+  #until<T>(look: () => T | undefined, withinMs: number, what: string): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        clearTimeout(timer)
+        this.#waiting.delete(check)
+      }
+      const give = (reason: string) => {
+        done()
+        reject(
+          new Error(`${reason} ${what}; standard error:\n${this.#stderr}\nstandard output:\n${this.#stdout}`),
+        )
+      }
+      const check = () => {
+        const found = look()
+        if (found !== undefined) {
+          done()
+          resolve(found)
+        } else if (this.#ended) give('ended without')
+      }
+      const timer = setTimeout(() => give('no'), withinMs)
+      this.#waiting.add(check)
+      check()
+    })
+  }
+}
+
+/**
+ * Starts the program on a configuration and waits until it is ready. In the text `PORT`, `PORT2`, `PORT3`, … and
+ * `ADMIN` stand for free ports. A text in nginx syntax without an `admin` directive gets one on `ADMIN`.
+ *
+ * ```ts
+ * await using sidecar = await start(`http { server { listen 127.0.0.1:PORT; location / { return 200 "hi"; } } }`)
+ * await fetch(sidecar.url)
+ * ```
+ */
+export async function start(text: string, options: SidecarOptions = {}): Promise<Sidecar> {
+  const folder = await mkdtemp(join(tmpdir(), 'evenkeel-'))
+  const file = join(folder, options.file ?? 'evenkeel.conf')
+  const ports: Record<string, number> = { ADMIN: await freePort() }
+  for (const word of new Set(text.match(portWords))) ports[word] ??= await freePort()
+  await writeFile(file, withPorts(text, ports, file))
+  const child = spawn(launcher, ['-c', file, ...(options.args ?? [])], {
+    cwd: folder,
+    env: { ...process.env, ...options.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const sidecar = new Sidecar(child, folder, file, ports)
+  try {
+    await sidecar.ready(options.startMs ?? 15_000)
+  } catch (error) {
+    await sidecar.stop()
+    throw error
+  }
+  return sidecar
+}
+
+const portWords = /\b(?:PORT\d*|ADMIN)\b/g
+
+function withPorts(text: string, ports: Readonly<Record<string, number>>, file: string): string {
+  const named =
+    file.endsWith('.conf') && !/^\s*admin\s/m.test(text) ? `admin 127.0.0.1:ADMIN;\n${text}` : text
+  return named.replace(portWords, (word) => {
+    const port = ports[word]
+    if (port === undefined) throw new Error(`no port for ${word}`)
+    return String(port)
+  })
+}
