@@ -1,0 +1,211 @@
+import { once } from 'node:events'
+import { createServer, type Server, type Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type End, Inbox } from './inbox.ts'
+import { type Body, type Fields, type Framing, type Head, headText, readBody, readHead } from './message.ts'
+
+/** A request as its bytes came, and the connection to write the answer to. */
+export class Exchange {
+  readonly head: Head
+  readonly method: string
+  readonly target: string
+  readonly version: string
+  /** Serial number of the connection on this backend, from 1. */
+  readonly connection: number
+  /** When its head had come, monotonic milliseconds. */
+  readonly at = performance.now()
+  readonly socket: Socket
+  readonly inbox: Inbox
+  #body: Promise<Body> | undefined
+  #finish: () => void
+
+  constructor(head: Head, connection: number, socket: Socket, inbox: Inbox, finish: () => void) {
+    this.head = head
+    const [method = '', target = '', version = ''] = head.start.split(' ')
+    this.method = method
+    this.target = target
+    this.version = version
+    this.connection = connection
+    this.socket = socket
+    this.inbox = inbox
+    this.#finish = finish
+  }
+
+  /** Settles when the other side has ended the connection. */
+  get gone(): Promise<End> {
+    return this.inbox.closed
+  }
+
+  /** How the head says that the body ends. */
+  get framing(): Framing {
+    if (this.head.header('transfer-encoding') !== undefined) return 'chunked'
+    return Number(this.head.header('content-length') ?? 0)
+  }
+
+  /** Reads the body to its end; a second call gives the same one. */
+  body(each?: (piece: Buffer) => void): Promise<Body> {
+    this.#body ??= readBody(this.inbox, this.framing, each)
+    return this.#body
+  }
+
+  /** Writes bytes as they are; settles when the socket took them (or is gone). */
+  async send(bytes: string | Buffer): Promise<void> {
+    if (this.socket.destroyed) return
+    await new Promise<void>((resolve) => {
+      this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes, () => resolve())
+    })
+  }
+
+  /** Answers with a length, after the request's body has come. */
+  async reply(answer: Answer = {}): Promise<void> {
+    await this.body()
+    if (answer.after) await Promise.race([sleep(answer.after), this.gone])
+    const { status = 200, headers = {}, body = '' } = answer
+    const bytes = Buffer.from(body as string)
+    const bare = status === 204 || status === 304
+    const fields = bare ? headers : { 'Content-Length': bytes.length, ...headers }
+    const head = Buffer.from(headText(`HTTP/1.1 ${status} Scripted`, fields), 'latin1')
+    this.done()
+    await this.send(bare || this.method === 'HEAD' ? head : Buffer.concat([head, bytes]))
+  }
+
+  /** Says that the request is no longer in progress here: before its last byte goes out. */
+  done(): void {
+    this.#finish()
+  }
+
+  /** Ends the connection with FIN, after what was written. */
+  end(): void {
+    this.socket.end()
+  }
+
+  /** Ends the connection with RST. */
+  reset(): void {
+    this.socket.resetAndDestroy()
+  }
+}
+
+/** A plain answer. */
+export interface Answer {
+  readonly status?: number
+  readonly headers?: Fields
+  readonly body?: string | Buffer
+  /** Milliseconds to wait before it. */
+  readonly after?: number
+}
+
+export type Script = Answer | ((exchange: Exchange) => void | Promise<void>)
+
+/** A peer that does to the letter what its script says, and remembers all that came. */
+export class Backend {
+  script: Script
+  /** Every request whose head came, in order. */
+  readonly requests: Exchange[] = []
+  /** Connections accepted, ever. */
+  connections = 0
+  /** Connections open now. */
+  open = 0
+  /** Requests in progress now, and the most there ever were at once. */
+  busy = 0
+  peak = 0
+  /** Errors that scripts ended with. */
+  readonly errors: unknown[] = []
+  /** What a `server` line says: `127.0.0.1:PORT`, `[::1]:PORT` or `unix:PATH`. */
+  address = ''
+  port = 0
+  #server: Server
+  #sockets = new Set<Socket>()
+
+  constructor(script: Script) {
+    this.script = script
+    this.#server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => this.#serve(socket))
+  }
+
+  async listen({ host = '127.0.0.1', port = 0, path }: Listen = {}): Promise<this> {
+    this.#server.listen(path === undefined ? { host, port, exclusive: true } : { path })
+    await once(this.#server, 'listening')
+    const at = this.#server.address()
+    if (typeof at === 'string') this.address = `unix:${at}`
+    else if (at) {
+      this.port = at.port
+      this.address = `${at.family === 'IPv6' ? `[${at.address}]` : at.address}:${at.port}`
+    }
+    return this
+  }
+
+  /** Targets of the requests so far, in order. */
+  get targets(): string[] {
+    return this.requests.map((request) => request.target)
+  }
+
+  /** Cuts all connections and stops listening, so that the next one is refused. */
+  async stop(): Promise<void> {
+    if (!this.#server.listening) return
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.cut()
+    await closed
+  }
+
+  /** Cuts all connections with RST; new ones are accepted as before. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.resetAndDestroy()
+  }
+
+  /** Closes connections with FIN, also those that are idle. */
+  endAll(): void {
+    for (const socket of this.#sockets) socket.end()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop()
+  }
+
+  async #serve(socket: Socket): Promise<void> {
+    const number = ++this.connections
+    this.open += 1
+    this.#sockets.add(socket)
+    const inbox = new Inbox(socket)
+    socket.on('close', () => {
+      this.open -= 1
+      this.#sockets.delete(socket)
+    })
+    for (;;) {
+      const head = await readHead(inbox)
+      if (!head) break
+      this.busy += 1
+      this.peak = Math.max(this.peak, this.busy)
+      let running = true
+      const finish = () => {
+        if (running) this.busy -= 1
+        running = false
+      }
+      const exchange = new Exchange(head, number, socket, inbox, finish)
+      inbox.closed.then(finish)
+      this.requests.push(exchange)
+      try {
+        if (typeof this.script === 'function') await this.script(exchange)
+        else await exchange.reply(this.script)
+        await exchange.body()
+      } catch (error) {
+        this.errors.push(error)
+        socket.destroy()
+      }
+      finish()
+      if (socket.destroyed || socket.writableEnded) break
+      if (head.header('connection')?.toLowerCase() === 'close') break
+    }
+    socket.end()
+  }
+}
+
+export interface Listen {
+  readonly host?: string
+  readonly port?: number
+  readonly path?: string
+}
+
+/** Starts a backend on a free port of 127.0.0.1, unless told otherwise. */
+export function backend(script: Script = {}, listen: Listen = {}): Promise<Backend> {
+  return new Backend(script).listen(listen)
+}
