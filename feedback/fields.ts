@@ -16,7 +16,8 @@ export const peerFields = [
   'failsTotal', // failed attempts, ever
   'unavailable', // how often `fails` reached max_fails
   'downtimeMs', // spans of unavailability that have ended, summed
-  'downstartWallAt', // wall clock milliseconds since it is unavailable; 0 when it is not
+  'downAt', // since when it is unavailable; 0 when it is not
+  'downstartWallAt', // the same by the wall clock
   // Turns of smooth weighted round robin.
   'currentWeight',
   'effectiveWeight',
@@ -60,6 +61,12 @@ export const groupFields = [
 ] as const
 
 export type GroupField = (typeof groupFields)[number]
+
+/** Where each number of a group lies in the zone's `group` array. */
+export const groupIndex = Object.fromEntries(groupFields.map((field, index) => [field, index])) as {
+  // The list of fields and the type's keys are the same list.
+  readonly [F in GroupField]: number
+}
 
 /** Column names of counters that come one per word. */
 export const reasonFields = attemptReasons

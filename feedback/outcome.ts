@@ -70,6 +70,8 @@ export class Attempt {
   /** Detail for humans (`connect ECONNREFUSED 127.0.0.1:81`); empty when there is none. Never a metric label. */
   detail = ''
 
+  /** Whether this attempt is counted among the peer's `conns` now. Owned by observe. */
+  reserved = false
   /** Whether this attempt is counted in the group's `waiting` numbers now. Owned by observe. */
   waiting = false
   /** The drifted average that the pick used, from which learning starts; 0 when the kept one was used. */

@@ -1,4 +1,11 @@
-import { type GroupField, groupFields, latencyBucketsMs, type PeerField, peerFields } from './fields.ts'
+import {
+  type GroupField,
+  groupFields,
+  groupIndex,
+  latencyBucketsMs,
+  type PeerField,
+  peerFields,
+} from './fields.ts'
 import { attemptReasons, denialReasons } from './reasons.ts'
 
 /** Statuses 100 to 599 have a counter each; every other one shares the last. */
@@ -67,7 +74,16 @@ export class Zone {
   }
 
   get(field: GroupField): number {
-    return this.group[groupFields.indexOf(field)]!
+    return this.group[groupIndex[field]]!
+  }
+
+  set(field: GroupField, value: number): void {
+    this.group[groupIndex[field]] = value
+  }
+
+  /** Adds to a number of the group; a negative amount takes away. */
+  add(field: GroupField, amount: number): void {
+    this.group[groupIndex[field]]! += amount
   }
 
   /**
