@@ -27,8 +27,12 @@ export interface Ask {
   ready(peer: Peer): boolean
   /** Undefined at the first choice; afterwards whatever the method left. */
   memo: unknown
+  /** 0 at the first choice; a count that the method may keep beside `memo`. */
+  draws: number
   /** How the choice was made, where the method has more to say than its own name: `explored`, `floor`, … */
   pick: string
+  /** The drifted average the choice rests on, milliseconds; 0 where the kept one was used. See learn.ts. */
+  drifted: number
 }
 
 /** A method at work on one list of peers. Nothing in it awaits; while it picks it holds the group's state. */

@@ -1,0 +1,8 @@
+import type { Method } from './method.ts'
+import { roundRobin } from './round-robin.ts'
+
+/** Every balancing method. A new one is its own file and one line here. */
+export const methods = [roundRobin] as const satisfies readonly Method[]
+
+/** What a group has whose block names no method; it has no directive of its own. */
+export const defaultMethod = roundRobin

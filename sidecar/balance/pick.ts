@@ -1,0 +1,146 @@
+import type { Call } from '../../feedback/call.ts'
+import { peerState, usable } from '../../feedback/health.ts'
+import { begin } from '../../feedback/observe.ts'
+import { Attempt } from '../../feedback/outcome.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { ExclusionReason } from '../../feedback/reasons.ts'
+import type { Upstream } from '../../feedback/upstream.ts'
+import type { Ask, Balancer, Env } from './method.ts'
+
+/** A group of peers with the method at work on its primaries and, where it has any, on its backups. */
+export class Group {
+  readonly upstream: Upstream
+  readonly primary: Balancer
+  /** Undefined when the group has no backup. */
+  readonly backup: Balancer | undefined
+
+  constructor(upstream: Upstream, primary: Balancer, backup: Balancer | undefined) {
+    this.upstream = upstream
+    this.primary = primary
+    this.backup = backup
+  }
+}
+
+const system: Env = { now: () => performance.now(), random: Math.random }
+
+/**
+ * One request's search for peers: picks and reserves, one peer after the other, never the same one twice. It
+ * begins among the primaries and moves on to the backups, for good, once no primary is ready for this request.
+ */
+export class Selection implements Ask {
+  readonly group: Group
+  readonly call: Call
+  now = 0
+  memo: unknown = undefined
+  draws = 0
+  pick = ''
+  drifted = 0
+  readonly #env: Env
+  readonly #tried: Peer[] = []
+  #backup = false
+
+  constructor(group: Group, call: Call, env: Env = system) {
+    this.group = group
+    this.call = call
+    this.#env = env
+  }
+
+  /**
+   * Picks the next peer and reserves it.
+   * @returns the attempt, begun; undefined when nobody is eligible (see `denial`)
+   */
+  next(): Attempt | undefined {
+    const { upstream, primary, backup } = this.group
+    this.now = this.#env.now()
+    let peer = this.#backup ? undefined : this.#ask(primary)
+    if (peer === undefined && backup !== undefined) {
+      if (!this.#backup) {
+        this.#backup = true
+        this.memo = undefined
+        this.draws = 0
+      }
+      peer = this.#ask(backup)
+    }
+    if (peer === undefined) return undefined
+    const columns = upstream.zone.peers
+    if (this.pick === 'explored' || this.pick === 'floor') columns.explored[peer.index]! += 1
+    else if (this.pick === 'unmeasured') columns.unmeasured[peer.index]! += 1
+    let pick = this.pick || upstream.method
+    if (this.#backup) pick = 'backup'
+    else if (upstream.single) pick = 'single'
+    return this.reserve(peer, pick)
+  }
+
+  #ask(balancer: Balancer): Peer | undefined {
+    this.pick = ''
+    this.drifted = 0
+    return balancer.pick(this)
+  }
+
+  /**
+   * Begins an attempt at a peer that was not picked by the method: the one a sticky session names, or the same
+   * again on a fresh connection.
+   * @param pick how the choice was made, for `$upstream_pick`
+   */
+  reserve(peer: Peer, pick: string): Attempt {
+    const now = this.#env.now()
+    const attempt = new Attempt(this.group.upstream, peer, now, pick)
+    attempt.drifted = this.drifted
+    this.drifted = 0
+    if (!this.#tried.includes(peer)) this.#tried.push(peer)
+    begin(attempt, now)
+    return attempt
+  }
+
+  /** Whether the peer may be picked now. A lone server may be asked again, as there is nobody else. */
+  ready(peer: Peer): boolean {
+    const single = this.group.upstream.single
+    if (!usable(peer, single, this.now)) return false
+    return single || this.#tried.length === 0 || !this.#tried.includes(peer)
+  }
+
+  /** Whether this request has been at the peer already. */
+  tried(peer: Peer): boolean {
+    return this.#tried.includes(peer)
+  }
+
+  /**
+   * Why `next` found nobody: `overflow` when some peer is kept from this request by nothing but its `max_conns`,
+   * else `no_live`.
+   */
+  denial(): 'overflow' | 'no_live' {
+    const { peers, backups } = this.group.upstream
+    const full = (peer: Peer) => exclusion(peer, this.group.upstream, this.now, this) === 'busy'
+    return peers.some(full) || backups.some(full) ? 'overflow' : 'no_live'
+  }
+}
+
+/**
+ * Why a peer gets no share now.
+ * @param now monotonic milliseconds
+ * @param selection the request in question, if there is one: peers it has tried are out for it
+ * @returns undefined when it is eligible
+ */
+export function exclusion(
+  peer: Peer,
+  upstream: Upstream,
+  now: number,
+  selection?: Selection,
+): ExclusionReason | undefined {
+  if (!upstream.single && selection?.tried(peer)) return 'tried'
+  if (usable(peer, upstream.single, now)) return undefined
+  const state = peerState(peer, upstream, now)
+  // A peer that is not usable and yet up has only its limit against it.
+  return state === 'up' || state === 'recovering' ? 'busy' : state
+}
+
+/**
+ * How many attempts the group allows one request: its peers, backups included, that are not marked `down`
+ * (nginx's `tries`).
+ */
+export function tries(group: Group): number {
+  let count = 0
+  for (const peer of group.upstream.peers) if (!peer.options.down) count += 1
+  for (const peer of group.upstream.backups) if (!peer.options.down) count += 1
+  return count
+}

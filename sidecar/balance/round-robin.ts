@@ -1,0 +1,106 @@
+import Type from 'typebox'
+import { throttle } from '../../feedback/health.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { Column } from '../../feedback/zone.ts'
+import type { Ask, Balancer, Method } from './method.ts'
+
+/**
+ * Smooth weighted round robin, nginx's: every ready peer gains its weight, the one that has most is taken and
+ * pays what all have gained. Weights 5, 1, 1 give a a b a c a a. The other methods fall back on it.
+ */
+export class RoundRobin implements Balancer {
+  readonly #peers: readonly Peer[]
+  readonly #current: Column
+  readonly #effective: Column
+
+  constructor(peers: readonly Peer[]) {
+    this.#peers = peers
+    const columns = peers[0]?.zone.peers
+    this.#current = columns?.currentWeight ?? new Float64Array(0)
+    this.#effective = columns?.effectiveWeight ?? new Float64Array(0)
+    for (const peer of peers) start(peer)
+  }
+
+  pick(ask: Ask): Peer | undefined {
+    const peers = this.#peers
+    const current = this.#current
+    let best: Peer | undefined
+    let most = 0
+    let total = 0
+    for (let i = 0; i < peers.length; i++) {
+      const peer = peers[i]!
+      if (!ask.ready(peer)) continue
+      const index = peer.index
+      const gain = turn(peer, ask.now)
+      total += gain
+      const have = current[index]! + gain
+      current[index] = have
+      // Strictly more: the first of equals wins.
+      if (best === undefined || have > most) {
+        best = peer
+        most = have
+      }
+    }
+    if (best !== undefined) current[best.index] = most - total
+    return best
+  }
+
+  shares(ready: (peer: Peer) => boolean, now: number): number[] {
+    const weights = this.#peers.map((peer) =>
+      ready(peer) ? this.#effective[peer.index]! * ramp(peer, now) : 0,
+    )
+    // Where all have lost their weight by failing, the first in order is taken.
+    if (!weights.some((weight) => weight > 0)) {
+      const first = this.#peers.findIndex((peer) => ready(peer))
+      if (first >= 0) weights[first] = 1
+    }
+    return normalised(weights)
+  }
+}
+
+/**
+ * Gives a peer that was never chosen its full weight, and one that was kept over a reload no more than its new
+ * one. Safe to repeat.
+ */
+function start(peer: Peer): void {
+  const { effectiveWeight, selected } = peer.zone.peers
+  const weight = peer.options.weight
+  if (selected[peer.index] === 0 || effectiveWeight[peer.index]! > weight)
+    effectiveWeight[peer.index] = weight
+}
+
+/** How much of its weight a peer has at this point of its slow start, 0 to 1. */
+export function ramp(peer: Peer, now: number): number {
+  return peer.options.slow_start > 0 ? throttle(peer, now) : 1
+}
+
+/**
+ * What a peer gains in one round. A weight that failures have lowered climbs back by one each round, except with
+ * slow_start, which has its own way back.
+ */
+export function turn(peer: Peer, now: number): number {
+  const effective = peer.zone.peers.effectiveWeight
+  const have = effective[peer.index]!
+  if (peer.options.slow_start > 0) return have * throttle(peer, now)
+  if (have < peer.options.weight) effective[peer.index] = have + 1
+  return have
+}
+
+/** The numbers scaled to sum to 1; all 0 where they are all 0. */
+export function normalised(weights: number[]): number[] {
+  let total = 0
+  for (const weight of weights) total += weight
+  return total > 0 ? weights.map((weight) => weight / total) : weights
+}
+
+const args = Type.Object({}, { additionalProperties: false })
+
+export const roundRobin = {
+  name: 'round_robin',
+  summary: 'The default: in turn, by weight.',
+  args,
+  words: [],
+  supports: ['weight', 'slow_start', 'backup'],
+  learning: () => undefined,
+  create: (_upstream, peers) => new RoundRobin(peers),
+} as const satisfies Method<typeof args>
