@@ -1,0 +1,111 @@
+import type { Peer } from '../../feedback/peer.ts'
+import type { ExclusionReason } from '../../feedback/reasons.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { Upstream } from '../../feedback/upstream.ts'
+
+/**
+ * What the admin server shows, given by the process that it sits in. Everything is read at the moment of a
+ * request, so a reload needs to tell the admin server nothing. All functions are cheap, and none throws.
+ */
+export interface Facts {
+  /** The program's own version, `0.1.0`. */
+  readonly version: string
+  readonly clock: Clock
+  /** Wall clock milliseconds at which the process began. */
+  readonly startedAt: number
+  /** How many configurations have been loaded; 1 is the first. */
+  generation(): number
+  /** Wall clock milliseconds at which the running configuration was loaded. */
+  loadedAt(): number
+  /** The running configuration as plain data, secrets already masked. */
+  model(): unknown
+  connections(): Connections
+  /** Every HTTP group, with or without `zone`, in configuration order. */
+  upstreams(): Iterable<UpstreamFacts>
+  /** `status_zone` of servers and of locations, by name, in configuration order. */
+  serverZones(): ReadonlyMap<string, ServerZone>
+  locationZones(): ReadonlyMap<string, ServerZone>
+  /** True from the last listener's opening until the drain begins. Peers do not count. */
+  ready(): boolean
+  /** Whether the drain has begun. */
+  draining(): boolean
+  /** Reads the configuration anew and runs it. A configuration that fails leaves the old one running. */
+  reload(): Promise<Reloaded>
+  /** How the last attempt to reload ended; undefined when there was none since the start. */
+  lastReload(): (Reloaded & { readonly at: number }) | undefined
+  /** `prometheus_template` blocks of the configuration; `all` is built in unless one of that name is here. */
+  templates(): ReadonlyMap<string, Template>
+  /** Host names of `admin_host`, lower case, without port. */
+  hosts(): readonly string[]
+  /** Content of `admin_token_file`, trimmed; undefined when none is configured. */
+  token(): string | undefined
+}
+
+/** Time as the admin server reads it; tests put their own in its place. */
+export interface Clock {
+  /** Monotonic milliseconds, as in the zones. */
+  now(): number
+  /** Wall clock milliseconds. */
+  wall(): number
+}
+
+/** Connections of clients, over all listeners and threads. */
+export interface Connections {
+  /** Ever accepted. */
+  readonly accepted: number
+  /** Accepted and closed at once because a limit was reached. */
+  readonly dropped: number
+  /** With a request in progress now. */
+  readonly active: number
+  /** Open between two requests now. */
+  readonly idle: number
+}
+
+/** One group and what only its live balancer can say of it. */
+export interface UpstreamFacts {
+  readonly upstream: Upstream
+  /** Peers that the configuration no longer has and that still carry a call; gone when the last one ends. */
+  readonly retired: readonly Peer[]
+  /**
+   * Chance of each peer if a request came now, in the order of `upstream.peers`, and of `upstream.backups` as
+   * they would share what the primaries leave to them. Each list sums to 1, or is all 0 when nobody in it is ready.
+   */
+  shares(now: number): { readonly primary: readonly number[]; readonly backup: readonly number[] }
+  /** Why the peer would get no request now; undefined when it would. */
+  exclusion(peer: Peer, now: number): ExclusionReason | undefined
+  /** What the method expects an answer of the peer to take now, milliseconds; undefined: it does not estimate. */
+  expected(peer: Peer, now: number): number | undefined
+  /** Retry budgets of the locations that send to this group; empty where all of them are `off`. */
+  budgets(): readonly BudgetFacts[]
+}
+
+/** A `proxy_next_upstream_budget` in force. */
+export interface BudgetFacts {
+  /** The location as written: `/api/`. */
+  readonly location: string
+  /** 0 to 1. */
+  readonly ratio: number
+  /** Retries a second that are always allowed. */
+  readonly min: number
+  /** Milliseconds that the ratio looks back. */
+  readonly window: number
+}
+
+export type Reloaded = { readonly ok: true } | { readonly ok: false; readonly error: string }
+
+/** A `prometheus_template`: its metrics in order. */
+export interface Template {
+  readonly metrics: readonly TemplateMetric[]
+}
+
+/** One line of a template. */
+export interface TemplateMetric {
+  /** Name and labels as written, `name{label="$1"}`; `$1` to `$9` and `${1}` are captures of the path. */
+  readonly metric: string
+  /** From the raw value at the path to the printed one; an empty result leaves the sample out. */
+  readonly value: (raw: string) => string
+  /** Which values of the status tree: an exact path, a pattern, or undefined for one sample without a path. */
+  readonly path: string | RegExp | undefined
+  readonly type: string | undefined
+  readonly help: string | undefined
+}
