@@ -1,24 +1,12 @@
 import type { Call } from '../../feedback/call.ts'
+import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Group } from '../balance/pick.ts'
 
 /** A text with variables, compiled. */
 export type Text = (call: Call) => string
 
-/** What `proxy_next_upstream` and its kin say, in numbers. */
-export interface RetryPolicy {
-  /** Kinds of failure that may go on to another peer; empty for `off`. */
-  readonly on: ReadonlySet<string>
-  readonly nonIdempotent: boolean
-  /** Most attempts; 0 is unlimited. */
-  readonly tries: number
-  /** No further attempt once this many milliseconds have passed since the first began; 0 is unlimited. */
-  readonly timeout: number
-  /** Undefined when `off`. `ratio` 0 to 1, `min` retries a second, `window` milliseconds. */
-  readonly budget: { readonly ratio: number; readonly min: number; readonly window: number } | undefined
-  /** Undefined when `off`; milliseconds. */
-  readonly backoff: { readonly base: number; readonly max: number } | undefined
-}
+export type { RetryPolicy }
 
 /** Where a request goes: a group known at load, or one that a text with variables names at run time. */
 export interface Target {
