@@ -1,0 +1,21 @@
+import { channel } from 'node:diagnostics_channel'
+import type { Peer } from './peer.ts'
+import type { Upstream } from './upstream.ts'
+
+/** Told once when a peer is set aside for its failures, and once when it is taken back. */
+export interface PeerStateEvent {
+  readonly upstream: Upstream
+  readonly peer: Peer
+  /** `unavailable`: failures reached `max_fails`; `up`: a success after the quiet time ended that. */
+  readonly state: 'unavailable' | 'up'
+  /** Failures counted when it was set aside; 0 when it comes back. */
+  readonly fails: number
+  /** How long it was away, milliseconds; 0 when it is set aside now. */
+  readonly downtimeMs: number
+}
+
+/**
+ * Changes of a peer's state, for logs and traces; the payload is a `PeerStateEvent`. A peer that is alone in its group
+ * is never set aside, so nothing is told of it.
+ */
+export const peerStateChannel = channel('evenkeel:peer:state')

@@ -1,0 +1,155 @@
+import type { Peer } from './peer.ts'
+import type { ExclusionReason } from './reasons.ts'
+
+/** A peer's state in nginx's words. */
+export const peerStates = ['down', 'unavailable', 'busy', 'recovering', 'up'] as const
+export type PeerState = (typeof peerStates)[number]
+
+/*
+ * Passive health: pure decisions over a peer's numbers in its zone. Failures add up until a success of an attempt
+ * that was chosen `fail_timeout` or more after the latest failure: a quiet period that slides, not a fixed window.
+ * A peer whose failures reached `max_fails` is set aside; every `fail_timeout` one attempt is let through
+ * (half-open), since the choice itself moves `checkedAt`. Times are compared exactly, without rounding to seconds.
+ */
+
+/** Whether its failures have reached `max_fails`. 0 switches that off. */
+export function failing(peer: Peer): boolean {
+  const limit = peer.options.max_fails
+  return limit > 0 && peer.zone.peers.fails[peer.index]! >= limit
+}
+
+/**
+ * Why the peer may not be chosen now; undefined when it may.
+ * @param single whether it is alone in its group: then its failures do not count, since there is nobody else
+ * @param now monotonic milliseconds
+ */
+export function exclusion(peer: Peer, single: boolean, now: number): ExclusionReason | undefined {
+  const { options, index } = peer
+  if (options.down) return 'down'
+  const numbers = peer.zone.peers
+  if (!single && options.max_fails > 0 && numbers.fails[index]! >= options.max_fails) {
+    if (now < numbers.checkedAt[index]! + options.fail_timeout) return 'unavailable'
+  }
+  if (options.max_conns > 0 && numbers.conns[index]! >= options.max_conns) return 'busy'
+  return undefined
+}
+
+/** Whether the peer may be chosen now, as far as its own state says. See `exclusion`. */
+export function usable(peer: Peer, single: boolean, now: number): boolean {
+  return exclusion(peer, single, now) === undefined
+}
+
+/** How much of its weight the peer has while it comes back under `slow_start`: 0 to 1; 1 outside the ramp. */
+export function throttle(peer: Peer, now: number): number {
+  const since = peer.zone.peers.slowAt[peer.index]!
+  if (since === 0) return 1
+  const part = (now - since) / peer.options.slow_start
+  // A reload may have taken slow_start away in the middle of a ramp: the part is then infinite or not a number.
+  return part < 1 ? Math.max(0, part) : 1
+}
+
+/**
+ * Counts a failed attempt against the peer.
+ * @returns whether this failure set the peer aside; never for a peer that is alone
+ */
+export function fail(peer: Peer, single: boolean, now: number): boolean {
+  const { options, index } = peer
+  const numbers = peer.zone.peers
+  const fails = numbers.fails[index]! + 1
+  numbers.fails[index] = fails
+  numbers.failsTotal[index]! += 1
+  numbers.recoverAt[index] = now + options.fail_timeout
+  numbers.checkedAt[index] = now
+  if (options.max_fails === 0) return false
+  if (options.slow_start > 0) {
+    numbers.slowAt[index] = fails < options.max_fails ? stepBack(peer, now) : 0
+  } else {
+    const loss = Math.floor(options.weight / options.max_fails)
+    numbers.effectiveWeight[index] = Math.max(0, numbers.effectiveWeight[index]! - loss)
+  }
+  // A failure of the half-open attempt finds the counter beyond the limit and is no new ejection.
+  if (fails !== options.max_fails) return false
+  numbers.unavailable[index]! += 1
+  markDown(peer, now)
+  return !single
+}
+
+/** Where the ramp stands after a failure that did not set the peer aside: `slow_start / max_fails` further back. */
+function stepBack(peer: Peer, now: number): number {
+  const { slow_start, max_fails } = peer.options
+  const since = peer.zone.peers.slowAt[peer.index]!
+  const start = since === 0 || now - since >= slow_start ? now - slow_start : since
+  // 0 would say that there is no ramp.
+  return start + slow_start / max_fails || Number.MIN_VALUE
+}
+
+/** Notes since when the peer is unavailable, by both clocks: spans need the one, people the other. */
+export function markDown(peer: Peer, now: number): void {
+  const numbers = peer.zone.peers
+  if (numbers.downstartWallAt[peer.index]! > 0) return
+  numbers.downAt[peer.index] = now
+  numbers.downstartWallAt[peer.index] = Date.now()
+}
+
+/**
+ * Counts an attempt that says that the peer works. Only one that was chosen after the quiet time clears anything: an
+ * answer to a request from before the failure says nothing of the peer's present state.
+ * @param chosenAt when the attempt was chosen; by default the last choice of the peer
+ * @returns whether this success took back a peer that had been unavailable
+ */
+export function succeed(
+  peer: Peer,
+  now: number,
+  chosenAt: number = peer.zone.peers.checkedAt[peer.index]!,
+): boolean {
+  const { options, index } = peer
+  const numbers = peer.zone.peers
+  if (chosenAt < numbers.recoverAt[index]!) return false
+  if (options.slow_start > 0 && failing(peer)) numbers.slowAt[index] = now || Number.MIN_VALUE
+  numbers.fails[index] = 0
+  return markUp(peer, now)
+}
+
+/** Ends the span of unavailability. @returns whether there was one */
+export function markUp(peer: Peer, now: number): boolean {
+  const numbers = peer.zone.peers
+  if (numbers.downstartWallAt[peer.index] === 0) return false
+  numbers.downtimeMs[peer.index]! += now - numbers.downAt[peer.index]!
+  numbers.downAt[peer.index] = 0
+  numbers.downstartWallAt[peer.index] = 0
+  return true
+}
+
+/**
+ * Takes back a choice that came to nothing, as when the client went away. Where it was the half-open attempt of a
+ * peer that is set aside, the next request may try at once instead of waiting for another `fail_timeout`.
+ */
+export function unchoose(peer: Peer, chosenAt: number): void {
+  if (!failing(peer)) return
+  const { index, options } = peer
+  const numbers = peer.zone.peers
+  // A later choice or a failure has its own claim on the time that must pass.
+  if (numbers.checkedAt[index] !== chosenAt || chosenAt < numbers.recoverAt[index]!) return
+  numbers.checkedAt[index] = numbers.recoverAt[index]! - options.fail_timeout
+}
+
+/** How long the peer has been unavailable in all, the running span included; milliseconds. */
+export function downtime(peer: Peer, now: number): number {
+  const numbers = peer.zone.peers
+  const ended = numbers.downtimeMs[peer.index]!
+  return numbers.downstartWallAt[peer.index]! > 0 ? ended + now - numbers.downAt[peer.index]! : ended
+}
+
+/**
+ * The state to show: the first that holds. `unavailable` stays until a success, also where the peer is tried again
+ * meanwhile or, alone in its group, serves every request.
+ */
+export function peerState(peer: Peer, now: number): PeerState {
+  const { options, index } = peer
+  const numbers = peer.zone.peers
+  if (options.down) return 'down'
+  if (numbers.downstartWallAt[index]! > 0) return 'unavailable'
+  if (options.max_conns > 0 && numbers.conns[index]! >= options.max_conns) return 'busy'
+  if (throttle(peer, now) < 1) return 'recovering'
+  return 'up'
+}
