@@ -25,6 +25,8 @@ export interface ProxyPass {
 
 export interface Header {
   readonly name: string
+  /** `name` in lower case. */
+  readonly lower: string
   readonly value: Text
 }
 
@@ -69,6 +71,10 @@ export interface Settings {
   readonly interceptErrors: boolean
   /** `proxy_set_header` in order; an empty value removes the field. Host and Connection have defaults. */
   readonly setHeaders: readonly Header[]
+  /** Their lower-case names: the client's own fields of these names are not passed. */
+  readonly setHeaderNames: ReadonlySet<string>
+  /** `proxy_http_version 1.0`: the peer is told to close after each answer. */
+  readonly closePeer: boolean
   /** Lower-case names that are not passed to the client. */
   readonly hideHeaders: ReadonlySet<string>
   /** Rewrites `Location` and `Refresh`; undefined when off. */

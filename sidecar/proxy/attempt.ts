@@ -1,0 +1,381 @@
+import type { Attempt, Ending } from '../../feedback/outcome.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { AttemptReason } from '../../feedback/reasons.ts'
+import type { BodyFault, RequestBody } from './body.ts'
+import { type Connecting, type Connection, type ExchangeEvents, openConnection } from './http1/connection.ts'
+import type { HeadFault, ResponseHead } from './http1/head.ts'
+
+/** Why a try has no (complete) answer. */
+export interface TryFailure {
+  readonly kind: 'failed'
+  readonly ending: Ending
+  readonly reason: AttemptReason
+  readonly detail: string
+  /** This machine could not even try (no file descriptor, no port): says nothing of the peer. */
+  readonly local: boolean
+}
+
+/** What the first half of a try gives: the head of the answer, or how it failed. */
+export type TryResult = { readonly kind: 'head'; readonly head: ResponseHead } | TryFailure
+
+/** Who takes the body of the answer, once somebody does. */
+export interface ResponseSink {
+  /** @returns false when it wants no more until `resume` of the try is called */
+  data(chunk: Buffer): boolean
+  end(trailers: string[] | undefined): void
+  cut(failure: TryFailure): void
+}
+
+export interface TryOptions {
+  /** All in milliseconds. */
+  readonly connectTimeout: number
+  readonly sendTimeout: number
+  readonly readTimeout: number
+  /** Largest response head, bytes. */
+  readonly maxHead: number
+  readonly method: string
+  /** Whether the request asks to switch protocols. */
+  readonly upgrade: boolean
+  /** Told of 1xx answers. */
+  readonly interim: (status: number, headers: string[]) => void
+}
+
+/**
+ * One try of a request on one connection: connect or reuse, write, wait for the head, then hand the body on.
+ * A peer's failure is a value here and never an exception.
+ */
+export class Try implements ExchangeEvents {
+  readonly attempt: Attempt
+  /** Whether any byte of the request was handed to an open connection. */
+  sent = false
+  /** Whether the whole request was. */
+  sentAll = false
+  /** The whole answer came, and the connection can be kept. */
+  finished = false
+  #options: TryOptions
+  #connection: Connection | undefined = undefined
+  #connecting: Connecting | undefined = undefined
+  #head = ''
+  #body: RequestBody | Buffer | undefined = undefined
+  #chunked = false
+  #settle: ((result: TryResult) => void) | undefined = undefined
+  #over = false
+  #answered: ResponseHead | undefined = undefined
+  #sink: ResponseSink | undefined = undefined
+  /** What came of the body before somebody took it. */
+  #early: Buffer[] = []
+  #earlyEnd: { trailers: string[] | undefined } | undefined = undefined
+  #earlyCut: TryFailure | undefined = undefined
+  #paused = false
+  #timer: NodeJS.Timeout | undefined = undefined
+  #timeout = 0
+  #active = 0
+  #phase: 'connect' | 'send' | 'read' = 'connect'
+  #sentBefore = 0
+  #readBefore = 0
+
+  constructor(attempt: Attempt, options: TryOptions) {
+    this.attempt = attempt
+    this.#options = options
+  }
+
+  get connection(): Connection | undefined {
+    return this.#connection
+  }
+
+  /**
+   * Sends the request.
+   * @param reused an idle connection to the peer; undefined opens one
+   * @param head request line and headers with the final empty line, latin1
+   * @param chunked whether the body goes in chunks
+   */
+  start(
+    peer: Peer,
+    reused: Connection | undefined,
+    head: string,
+    body: RequestBody | Buffer | undefined,
+    chunked: boolean,
+  ): Promise<TryResult> {
+    this.#head = head
+    this.#body = body
+    this.#chunked = chunked
+    return new Promise((resolve) => {
+      this.#settle = resolve
+      if (reused) {
+        this.attempt.reused = true
+        this.attempt.connectMs = 0
+        this.#write(reused)
+        return
+      }
+      this.#arm('connect', this.#options.connectTimeout)
+      this.#connecting = openConnection(peer.address, peer.name, (result) => {
+        this.#connecting = undefined
+        if (this.#over) return
+        if (result instanceof Error) {
+          this.#fail(connectFailure(result))
+          return
+        }
+        this.attempt.connectMs = performance.now() - this.attempt.startedAt
+        this.#write(result)
+      })
+    })
+  }
+
+  /** Takes the body: what has come already, then what comes. */
+  pipe(sink: ResponseSink): void {
+    this.#sink = sink
+    const early = this.#early
+    this.#early = []
+    let more = true
+    for (const chunk of early) more = sink.data(chunk)
+    if (this.#earlyCut) sink.cut(this.#earlyCut)
+    else if (this.#earlyEnd) sink.end(this.#earlyEnd.trailers)
+    else if (!more) this.pause()
+    else this.resume()
+  }
+
+  /** Stops reading from the peer: the client is slower. The read time-out rests meanwhile. */
+  pause(): void {
+    if (this.#over || this.finished) return
+    this.#paused = true
+    this.#connection?.socket.pause()
+  }
+
+  resume(): void {
+    if (this.#over || this.finished || !this.#paused) return
+    this.#paused = false
+    this.#active = performance.now()
+    this.#connection?.socket.resume()
+  }
+
+  /** Gives up: nobody wants the answer. Closes the connection; no result follows. */
+  abandon(): void {
+    this.#close()
+    this.#connection?.destroy()
+  }
+
+  /** Ends a try whose head has settled it (it goes on to another peer, or a local page stands in). */
+  discard(): void {
+    if (!this.finished) this.abandon()
+  }
+
+  // What the connection tells.
+
+  activity(): void {
+    this.#active = performance.now()
+  }
+
+  interim(status: number, headers: string[]): void {
+    this.#options.interim(status, headers)
+  }
+
+  head(head: ResponseHead): void {
+    this.#answered = head
+    if (this.#phase === 'send') this.#arm('read', this.#options.readTimeout)
+    // Without a listener for the body its beginning is held here: one read at most, since reading then pauses.
+    if (head.framing !== 'none') this.pause()
+    this.#resolve({ kind: 'head', head })
+  }
+
+  data(chunk: Buffer): void {
+    this.attempt.bodyLength += chunk.length
+    if (!this.#sink) {
+      this.#early.push(chunk)
+      return
+    }
+    if (!this.#sink.data(chunk)) this.pause()
+  }
+
+  end(trailers: string[] | undefined): void {
+    if (this.#over) return
+    if (this.#answered?.status === 101) {
+      this.#close()
+      return
+    }
+    this.#count()
+    this.finished = true
+    this.#close()
+    if (this.#sink) this.#sink.end(trailers)
+    else this.#earlyEnd = { trailers }
+  }
+
+  fault(fault: HeadFault): void {
+    const reason = fault.reason
+    if (reason === 'body_cut') this.#fail(failure('error', 'body_cut', fault.detail))
+    else this.#fail(failure('invalid_header', reason, fault.detail))
+  }
+
+  lost(error: NodeJS.ErrnoException | undefined): void {
+    const detail = error ? error.message : 'connection closed'
+    if (this.#answered) this.#fail(failure('error', 'body_cut', detail))
+    else if (this.attempt.reused && !this.#connection?.answered) this.#fail(failure('stale', 'stale', detail))
+    else this.#fail(failure('error', error && isReset(error) ? 'reset' : 'closed', detail))
+  }
+
+  drain(): void {
+    this.#active = performance.now()
+    if (this.#body && !Buffer.isBuffer(this.#body) && !this.sentAll) {
+      this.#arm('read', this.#options.readTimeout)
+      this.#body.resume()
+    }
+  }
+
+  // What the request body tells.
+
+  write(chunk: Buffer): boolean {
+    const connection = this.#connection
+    if (this.#over || !connection) return false
+    if (chunk.length === 0) return true
+    let more: boolean
+    if (this.#chunked) {
+      connection.socket.cork()
+      connection.write(`${chunk.length.toString(16)}\r\n`)
+      connection.write(chunk)
+      more = connection.write('\r\n')
+      connection.socket.uncork()
+    } else {
+      more = connection.write(chunk)
+    }
+    this.#active = performance.now()
+    if (!more && !this.#answered) this.#arm('send', this.#options.sendTimeout)
+    return more
+  }
+
+  broken(why: BodyFault): void {
+    // The peer has part of a request that will never be whole: only closing tells it so.
+    this.abandonFor({
+      kind: 'failed',
+      ending: 'aborted',
+      reason: 'client_abort',
+      detail: why === 'aborted' ? 'client closed while sending' : `request body ${why}`,
+      local: false,
+    })
+  }
+
+  /** Ends the try with a result of the caller's. */
+  abandonFor(failure: TryFailure): void {
+    if (this.#over || this.finished) return
+    this.#fail(failure)
+  }
+
+  #write(connection: Connection): void {
+    this.#connection = connection
+    this.#sentBefore = connection.socket.bytesWritten
+    this.#readBefore = connection.socket.bytesRead
+    connection.begin(this, this.#options, this.#options.maxHead)
+    this.#arm('read', this.#options.readTimeout)
+    this.sent = true
+    const body = this.#body
+    if (body === undefined) {
+      connection.write(this.#head)
+      this.sentAll = true
+    } else if (Buffer.isBuffer(body)) {
+      connection.socket.cork()
+      connection.write(this.#head)
+      if (body.length > 0 && !connection.write(body)) this.#arm('send', this.#options.sendTimeout)
+      connection.socket.uncork()
+      this.sentAll = true
+    } else {
+      connection.socket.cork()
+      connection.write(this.#head)
+      body.attach({
+        write: (chunk) => this.write(chunk),
+        end: () => this.#endBody(),
+        broken: (why) => this.broken(why),
+      })
+      connection.socket.uncork()
+    }
+  }
+
+  #endBody(): void {
+    if (this.#over || !this.#connection) return
+    this.sentAll = true
+    if (this.#chunked) this.#connection.write('0\r\n\r\n')
+    this.#active = performance.now()
+  }
+
+  #arm(phase: 'connect' | 'send' | 'read', timeout: number): void {
+    this.#phase = phase
+    this.#active = performance.now()
+    if (this.#timer && this.#timeout === timeout) return
+    clearTimeout(this.#timer)
+    this.#timeout = timeout
+    this.#timer = setTimeout(() => this.#tick(), timeout)
+  }
+
+  /** One timer serves the whole try: what is active only moves a mark, and here it is seen how long ago. */
+  #tick(): void {
+    this.#timer = undefined
+    if (this.#over || this.finished) return
+    const left = this.#paused ? this.#timeout : this.#timeout - (performance.now() - this.#active)
+    // A request body that the client still sends is the client's slowness and not the peer's.
+    const clientsTurn =
+      this.#phase === 'read' &&
+      !this.#answered &&
+      this.#body !== undefined &&
+      !Buffer.isBuffer(this.#body) &&
+      !this.sentAll
+    if (left > 0.5 || clientsTurn) {
+      this.#timer = setTimeout(() => this.#tick(), clientsTurn ? this.#timeout : Math.ceil(left))
+      return
+    }
+    if (this.#phase === 'connect') this.#fail(failure('timeout', 'timeout_connect', 'connect timed out'))
+    else if (this.#answered) this.#fail(failure('timeout', 'body_timeout', 'no more of the body came'))
+    else if (this.#phase === 'send') this.#fail(failure('timeout', 'timeout_send', 'peer takes no more'))
+    else this.#fail(failure('timeout', 'timeout_read', 'no answer'))
+  }
+
+  #fail(failed: TryFailure): void {
+    if (this.#over) return
+    this.#close()
+    this.#count()
+    this.#connection?.destroy()
+    if (!this.#answered) this.#resolve(failed)
+    else if (this.#sink) this.#sink.cut(failed)
+    else this.#earlyCut = failed
+  }
+
+  #resolve(result: TryResult): void {
+    const settle = this.#settle
+    this.#settle = undefined
+    settle?.(result)
+  }
+
+  #close(): void {
+    this.#count()
+    this.#over = true
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#connecting?.cancel()
+    this.#connecting = undefined
+    if (this.#body && !Buffer.isBuffer(this.#body)) this.#body.detach()
+  }
+
+  #count(): void {
+    const socket = this.#connection?.socket
+    if (!socket || this.finished) return
+    this.attempt.bytesSent = socket.bytesWritten - this.#sentBefore
+    this.attempt.bytesReceived = socket.bytesRead - this.#readBefore
+  }
+}
+
+function failure(ending: Ending, reason: AttemptReason, detail: string): TryFailure {
+  return { kind: 'failed', ending, reason, detail, local: false }
+}
+
+function isReset(error: NodeJS.ErrnoException): boolean {
+  return error.code === 'ECONNRESET' || error.code === 'EPIPE' || error.code === 'ECONNABORTED'
+}
+
+/** Errors of connecting that are this machine's and not the peer's. */
+const localErrors = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EAGAIN'])
+
+function connectFailure(error: NodeJS.ErrnoException): TryFailure {
+  const code = error.code ?? ''
+  const detail = error.message
+  if (code === 'ECONNREFUSED') return failure('error', 'refused', detail)
+  if (code === 'ETIMEDOUT') return failure('timeout', 'timeout_connect', detail)
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return failure('error', 'dns', detail)
+  if (isReset(error)) return failure('error', 'reset', detail)
+  return { ...failure('error', 'unreachable', detail), local: localErrors.has(code) }
+}

@@ -1,0 +1,190 @@
+import { connect, type Socket } from 'node:net'
+import type { Address } from '../../../feedback/peer.ts'
+import type { HeadContext, HeadFault } from './head.ts'
+import { type ResponseEvents, ResponseParser } from './response-parser.ts'
+
+/** What a connection tells the exchange that runs on it. After `end`, `fault` or `lost` it tells no more. */
+export interface ExchangeEvents extends ResponseEvents {
+  /** What came is no acceptable response. The connection is gone. */
+  fault(fault: HeadFault): void
+  /** The connection broke, or the peer closed it before the message was complete. */
+  lost(error: NodeJS.ErrnoException | undefined): void
+  /** What was written has left for the kernel: more may be written. */
+  drain(): void
+  /** Something came in. */
+  activity(): void
+}
+
+/** Nobody listens to a connection at rest. */
+const resting: ExchangeEvents = {
+  interim() {},
+  head() {},
+  data() {},
+  end() {},
+  fault() {},
+  lost() {},
+  drain() {},
+  activity() {},
+}
+
+/** One HTTP/1.1 connection to a peer: one exchange at a time, kept between them. */
+export class Connection {
+  readonly socket: Socket
+  /** The peer's address in text: connections are reused by it. */
+  readonly key: string
+  /** Monotonic milliseconds. */
+  readonly openedAt: number
+  /** Exchanges begun on it. */
+  requests = 0
+  /** Moment it came to rest; monotonic milliseconds. */
+  restedAt = 0
+  /** Called once when it closes while at rest. */
+  onIdleClose: (() => void) | undefined = undefined
+  #parser: ResponseParser
+  #events: ExchangeEvents = resting
+  #closed = false
+  #failed: NodeJS.ErrnoException | undefined = undefined
+
+  constructor(socket: Socket, key: string, openedAt: number) {
+    this.socket = socket
+    this.key = key
+    this.openedAt = openedAt
+    this.#parser = new ResponseParser(resting)
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk))
+    socket.on('end', () => this.#ended())
+    socket.on('error', (error) => {
+      this.#failed = error
+    })
+    socket.on('close', () => this.#shut())
+    socket.on('drain', () => this.#events.drain())
+  }
+
+  /** Whether it can still carry an exchange. */
+  get usable(): boolean {
+    return !this.#closed && !this.socket.destroyed && this.socket.writable && this.socket.readable
+  }
+
+  /** Whether the peer has sent any byte of the response to the exchange that runs. */
+  get answered(): boolean {
+    return this.#parser.began
+  }
+
+  /** Begins an exchange: what comes from now on is the response. Write the request with `write`. */
+  begin(events: ExchangeEvents, context: HeadContext, maxHead: number): void {
+    this.requests += 1
+    this.#events = events
+    this.#parser.begin(events, context, maxHead)
+  }
+
+  /** @returns false when the kernel's buffer is full: wait for `drain` */
+  write(data: string | Buffer): boolean {
+    return typeof data === 'string' ? this.socket.write(data, 'latin1') : this.socket.write(data)
+  }
+
+  /** The exchange is over and the message complete: nobody listens until the next one. */
+  rest(now: number): void {
+    this.#events = resting
+    this.restedAt = now
+    this.socket.resume()
+  }
+
+  /**
+   * Hands the socket over, for a tunnel. The connection forgets it.
+   * @returns the socket and what had already come of the tunnel's bytes
+   */
+  detach(): { socket: Socket; first: Buffer | undefined } {
+    this.#events = resting
+    this.socket.pause()
+    this.socket.removeAllListeners()
+    return { socket: this.socket, first: this.#parser.rest }
+  }
+
+  /** Closes at once; the exchange that runs hears no more. */
+  destroy(): void {
+    this.#events = resting
+    this.socket.destroy()
+  }
+
+  #receive(chunk: Buffer): void {
+    const events = this.#events
+    if (events === resting) {
+      // Nothing was asked: whatever this is, it would be taken for the next answer.
+      this.socket.destroy()
+      return
+    }
+    events.activity()
+    const fault = this.#parser.feed(chunk)
+    if (fault && this.#events === events) {
+      this.destroy()
+      events.fault(fault)
+    } else if (this.#parser.rest !== undefined && this.#events === resting) {
+      this.socket.destroy()
+    }
+  }
+
+  /** Whether bytes came after the end of the last message; such a connection is not reused. */
+  get dirty(): boolean {
+    return this.#parser.rest !== undefined
+  }
+
+  #ended(): void {
+    const events = this.#events
+    if (events === resting) {
+      this.socket.destroy()
+      return
+    }
+    if (this.#parser.close()) return
+    if (this.#events !== events) return
+    this.destroy()
+    events.lost(undefined)
+  }
+
+  #shut(): void {
+    this.#closed = true
+    const events = this.#events
+    this.#events = resting
+    if (events !== resting) events.lost(this.#failed)
+    const idle = this.onIdleClose
+    this.onIdleClose = undefined
+    idle?.()
+  }
+}
+
+/** An attempt to connect, which can be given up. */
+export interface Connecting {
+  cancel(): void
+}
+
+/**
+ * Opens a connection.
+ * @param done called once, with the open connection or with what went wrong; never after `cancel`
+ */
+export function openConnection(
+  address: Address,
+  key: string,
+  done: (result: Connection | NodeJS.ErrnoException) => void,
+): Connecting {
+  const socket =
+    address.kind === 'unix'
+      ? connect({ path: address.path, allowHalfOpen: true })
+      : connect({ host: address.host, port: address.port, noDelay: true, allowHalfOpen: true })
+  const failed = (error: NodeJS.ErrnoException) => {
+    socket.removeAllListeners()
+    // A second error of a socket that is given up must not find nobody to hear it.
+    socket.on('error', () => {})
+    socket.destroy()
+    done(error)
+  }
+  socket.once('error', failed)
+  socket.once('connect', () => {
+    socket.removeListener('error', failed)
+    done(new Connection(socket, key, performance.now()))
+  })
+  return {
+    cancel() {
+      socket.removeAllListeners()
+      socket.on('error', () => {})
+      socket.destroy()
+    },
+  }
+}

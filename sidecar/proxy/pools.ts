@@ -1,0 +1,132 @@
+import { groupFields } from '../../feedback/fields.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { Zone } from '../../feedback/zone.ts'
+import type { Connection } from './http1/connection.ts'
+
+/** What `keepalive` and its kin say of a group. */
+export interface PoolOptions {
+  /** Most idle connections of the whole group in this thread; 0 keeps none. */
+  readonly keepalive: number
+  /** Requests a connection may carry. */
+  readonly requests: number
+  /** How long after opening it may be kept, milliseconds. */
+  readonly time: number
+  /** How long it may be idle, milliseconds. */
+  readonly timeout: number
+}
+
+const idleField = groupFields.indexOf('keepalive')
+
+/**
+ * The idle connections of one group: taken after a peer was chosen, by its address, the most recent first; when
+ * full, the one that has been idle longest closes (as in nginx's upstream keepalive module).
+ */
+export class Pool {
+  #options: PoolOptions
+  #zone: Zone
+  /** By address, the most recent last. */
+  #idle = new Map<string, Connection[]>()
+  /** All idle ones, the longest idle first. */
+  #order = new Set<Connection>()
+  #sweeper: NodeJS.Timeout | undefined = undefined
+
+  constructor(zone: Zone, options: PoolOptions) {
+    this.#zone = zone
+    this.#options = options
+  }
+
+  /** Takes over new settings, as a reload brings them. */
+  configure(options: PoolOptions): void {
+    this.#options = options
+    this.#shrink()
+  }
+
+  get size(): number {
+    return this.#order.size
+  }
+
+  /** @returns a connection to the peer that can carry another exchange; undefined when none is idle */
+  take(peer: Peer, now: number): Connection | undefined {
+    const stack = this.#idle.get(peer.name)
+    if (!stack) return undefined
+    for (;;) {
+      const connection = stack[stack.length - 1]
+      if (!connection) return undefined
+      this.#remove(connection)
+      if (connection.usable && !this.#expired(connection, now)) return connection
+      connection.destroy()
+    }
+  }
+
+  /** Keeps a connection whose exchange has ended well, or closes it. */
+  put(connection: Connection, now: number): void {
+    const { keepalive, requests, time } = this.#options
+    const worn = connection.requests >= requests || now - connection.openedAt >= time
+    if (keepalive === 0 || worn || !connection.usable || connection.dirty) {
+      connection.destroy()
+      return
+    }
+    connection.rest(now)
+    connection.onIdleClose = () => this.#remove(connection)
+    const stack = this.#idle.get(connection.key)
+    if (stack) stack.push(connection)
+    else this.#idle.set(connection.key, [connection])
+    this.#order.add(connection)
+    this.#count()
+    this.#shrink()
+    this.#sweeper ??= setInterval(() => this.#sweep(), 1000).unref()
+  }
+
+  /** Closes the idle connections of one peer (it has left the group), or all. */
+  close(peerName?: string): void {
+    for (const connection of [...this.#order]) {
+      if (peerName !== undefined && connection.key !== peerName) continue
+      this.#remove(connection)
+      connection.destroy()
+    }
+  }
+
+  #expired(connection: Connection, now: number): boolean {
+    const { time, timeout } = this.#options
+    return now - connection.restedAt >= timeout || now - connection.openedAt >= time
+  }
+
+  #remove(connection: Connection): void {
+    connection.onIdleClose = undefined
+    if (!this.#order.delete(connection)) return
+    const stack = this.#idle.get(connection.key)
+    if (stack) {
+      const at = stack.lastIndexOf(connection)
+      if (at >= 0) stack.splice(at, 1)
+      if (stack.length === 0) this.#idle.delete(connection.key)
+    }
+    this.#count()
+  }
+
+  #shrink(): void {
+    while (this.#order.size > this.#options.keepalive) {
+      const [oldest] = this.#order
+      if (!oldest) return
+      this.#remove(oldest)
+      oldest.destroy()
+    }
+  }
+
+  /** Closes what has been idle too long. The order is by the moment of rest, so the first fresh one ends it. */
+  #sweep(): void {
+    const now = performance.now()
+    for (const connection of this.#order) {
+      if (now - connection.restedAt < this.#options.timeout) break
+      this.#remove(connection)
+      connection.destroy()
+    }
+    if (this.#order.size === 0) {
+      clearInterval(this.#sweeper)
+      this.#sweeper = undefined
+    }
+  }
+
+  #count(): void {
+    this.#zone.group[idleField] = this.#order.size
+  }
+}
