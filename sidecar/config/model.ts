@@ -1,0 +1,319 @@
+/**
+ * The canonical model: what both syntaxes yield. Plain data, so it can be printed, posted to a thread, compared
+ * and shown. Keys are nginx's words at nginx's places; an absent key was not configured, and no default is filled
+ * in. A list directive is one key, so a level that has it replaces the outer level's list as a whole.
+ *
+ * Times are texts like `10s` or `1500ms`, sizes like `64k` or `1m` (see units.ts); flags are booleans. Records are
+ * keyed by outside input: go through their entries, or ask `Object.hasOwn` first.
+ */
+
+export interface Model {
+  readonly http?: HttpBlock
+  /** Where the admin server listens; `off` for none. */
+  readonly admin?: 'off' | readonly AdminListen[]
+  /** Further host names that admin requests may carry. */
+  readonly admin_host?: readonly string[]
+  readonly admin_token_file?: string
+  readonly config_watch?: boolean
+  /** `worker_shutdown_timeout` is another name for it. */
+  readonly drain_timeout?: string
+  readonly drain_delay?: string
+  readonly error_log?: readonly ErrorLog[]
+  readonly pid?: string
+  readonly worker_processes?: number | 'auto'
+}
+
+export interface AdminListen {
+  /** `host:port`, `[v6]:port` or `unix:/path`; see address.ts. */
+  readonly address: string
+  readonly readonly?: true
+}
+
+export const logLevels = ['debug', 'info', 'notice', 'warn', 'error', 'crit', 'alert', 'emerg'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+export interface ErrorLog {
+  /** A file relative to the prefix, or `stderr`. */
+  readonly path: string
+  /** `error` where absent. */
+  readonly level?: LogLevel
+}
+
+/** What may stand in `http`, `server` and `location`, and is inherited inwards key by key. */
+export interface Settings {
+  readonly client_max_body_size?: string
+  readonly client_body_timeout?: string
+  readonly send_timeout?: string
+  readonly keepalive_timeout?: { readonly timeout: string; readonly header_timeout?: string }
+  readonly keepalive_requests?: number
+  readonly keepalive_time?: string
+  readonly reset_timedout_connection?: boolean
+  /** `build` shows the version and the build's name. */
+  readonly server_tokens?: boolean | 'build'
+  readonly default_type?: string
+
+  readonly proxy_set_header?: readonly { readonly name: string; readonly value: string }[]
+  readonly proxy_hide_header?: readonly string[]
+  readonly proxy_pass_header?: readonly string[]
+  readonly proxy_http_version?: '1.0' | '1.1'
+  readonly proxy_connect_timeout?: string
+  readonly proxy_send_timeout?: string
+  readonly proxy_read_timeout?: string
+  /** Words of `nextUpstreamWords`; with `off` among them the others mean nothing. */
+  readonly proxy_next_upstream?: readonly NextUpstreamWord[]
+  readonly proxy_next_upstream_tries?: number
+  readonly proxy_next_upstream_timeout?: string
+  readonly proxy_next_upstream_budget?: 'off' | RetryBudget
+  readonly proxy_next_upstream_backoff?: 'off' | { readonly base: string; readonly max: string }
+  readonly proxy_buffering?: boolean
+  readonly proxy_request_buffering?: boolean
+  readonly proxy_buffer_size?: string
+  readonly proxy_buffers?: { readonly number: number; readonly size: string }
+  readonly proxy_busy_buffers_size?: string
+  readonly proxy_replay_buffer?: string
+  readonly proxy_intercept_errors?: boolean
+  readonly proxy_redirect?: 'off' | readonly ('default' | ProxyRedirect)[]
+  /** May have variables. */
+  readonly proxy_method?: string
+  /** May have variables. */
+  readonly proxy_set_body?: string
+  readonly proxy_pass_request_headers?: boolean
+  readonly proxy_pass_request_body?: boolean
+  readonly proxy_ignore_client_abort?: boolean
+
+  readonly add_header?: readonly AddHeader[]
+  readonly error_page?: readonly ErrorPageLine[]
+  readonly access_log?: 'off' | readonly AccessLogLine[]
+  /** Addresses and networks (`10.0.0.0/8`, `unix:`) whose word on the client's address is taken. */
+  readonly set_real_ip_from?: readonly string[]
+  /** `X-Real-IP`, `X-Forwarded-For` or another field's name. */
+  readonly real_ip_header?: string
+  readonly real_ip_recursive?: boolean
+  /** Name of the response header with the attempts; `off` for none. */
+  readonly explain_header?: string
+  readonly load_report?: 'pass' | 'strip'
+}
+
+export const nextUpstreamWords = [
+  'error',
+  'timeout',
+  'invalid_header',
+  'http_500',
+  'http_502',
+  'http_503',
+  'http_504',
+  'http_403',
+  'http_404',
+  'http_429',
+  'non_idempotent',
+  'updating',
+  'off',
+] as const
+export type NextUpstreamWord = (typeof nextUpstreamWords)[number]
+
+export interface RetryBudget {
+  /** Retries allowed, in percent of the group's requests. */
+  readonly percent: number
+  /** Retries a second that are allowed anyway; 10 where absent. */
+  readonly min?: number
+  /** Where absent `10s`. */
+  readonly window?: string
+}
+
+export interface ProxyRedirect {
+  /** A text, or a regular expression after `~` or `~*`. May have variables. */
+  readonly redirect: string
+  readonly replacement: string
+}
+
+export interface AddHeader {
+  readonly name: string
+  readonly value: string
+  readonly always?: true
+}
+
+export interface ErrorPageLine {
+  /** 300 to 599. */
+  readonly codes: readonly number[]
+  /** `=200` is 200; `=` alone is 0: whatever the page itself answers; absent: the status of the failure. */
+  readonly response?: number
+  /** A URI, a `@name` or an absolute URL. May have variables. */
+  readonly uri: string
+}
+
+export interface AccessLogLine {
+  /** A file relative to the prefix, or `/dev/stdout`. */
+  readonly path: string
+  /** Name of a `log_format`; `combined` where absent. */
+  readonly format?: string
+  /** Only requests for which this text is neither empty nor `0`. */
+  readonly if?: string
+}
+
+/** What may stand in `http` and `server` alone. */
+export interface ServerSettings {
+  readonly client_header_timeout?: string
+  readonly client_header_buffer_size?: string
+  readonly large_client_header_buffers?: { readonly number: number; readonly size: string }
+  readonly underscores_in_headers?: boolean
+  readonly ignore_invalid_headers?: boolean
+  readonly merge_slashes?: boolean
+}
+
+export interface HttpBlock extends Settings, ServerSettings {
+  /** By name, in file order. Names differ in more than case. */
+  readonly upstreams?: Readonly<Record<string, UpstreamBlock>>
+  readonly servers?: readonly ServerBlock[]
+  /** By variable, with its `$`. */
+  readonly maps?: Readonly<Record<string, MapBlock>>
+  readonly log_format?: readonly LogFormat[]
+  readonly prometheus_templates?: Readonly<Record<string, readonly TemplateMetric[]>>
+}
+
+export interface LogFormat {
+  readonly name: string
+  readonly escape?: 'default' | 'json' | 'none'
+  readonly format: string
+}
+
+export interface MapBlock {
+  /** Text with variables that is looked up. */
+  readonly source: string
+  /** Empty where absent. May have variables. */
+  readonly default?: string
+  /** Keys may be `*.example.com`, `www.example.*` and `.example.com`. */
+  readonly hostnames?: true
+  /** Evaluated anew at each use. */
+  readonly volatile?: true
+  /**
+   * Keys as nginx has them: `~regex` and `~*regex` in file order, all others literal and whatever their case. A
+   * literal that begins with `~` or a backslash has a backslash before it. Values may have variables.
+   */
+  readonly values?: Readonly<Record<string, string>>
+}
+
+export interface TemplateMetric {
+  /** Metric name and labels, with `$1` for captures. */
+  readonly metric: string
+  readonly value: string
+  /** Path below `/status`, or `~regex`. */
+  readonly path?: string
+  readonly type?: 'counter' | 'gauge' | 'histogram'
+  readonly help?: string
+}
+
+/** A method's own arguments; the method's schema has checked them. `true` where there are none. */
+export type MethodArgs = true | Readonly<Record<string, string | number | boolean>>
+
+/**
+ * A group. At most one method's key is set (the last that was written), named like the method in
+ * balance/methods.ts; use `methodOf` in check.ts to find it. Without one the method is round robin.
+ */
+export interface UpstreamBlock {
+  readonly servers?: readonly ServerLine[]
+  readonly zone?: { readonly name: string; readonly size?: string }
+  readonly hash?: MethodArgs
+  readonly ip_hash?: MethodArgs
+  readonly least_conn?: MethodArgs
+  readonly random?: MethodArgs
+  readonly least_time?: MethodArgs
+  readonly feedback?: MethodArgs
+  /** Idle connections to keep, a group and thread; 0 for none. */
+  readonly keepalive?: number
+  readonly keepalive_requests?: number
+  readonly keepalive_time?: string
+  readonly keepalive_timeout?: string
+  /** 0 to 99. */
+  readonly response_time_factor?: number
+}
+
+/** A `server` line of a group. Names of hosts are looked up when the program starts, not at load. */
+export interface ServerLine {
+  /** `host[:port]`, `[v6][:port]` or `unix:/path`, exactly as written; see `serverAddress` in address.ts. */
+  readonly address: string
+  readonly weight?: number
+  readonly max_conns?: number
+  readonly max_conns_scope?: 'instance' | 'fleet'
+  readonly max_fails?: number
+  readonly fail_timeout?: string
+  readonly slow_start?: string
+  readonly backup?: true
+  readonly down?: true
+  readonly sid?: string
+  readonly track?: string
+}
+
+export interface ServerBlock extends Settings, ServerSettings {
+  /** `*:80` where absent (`*:8000` without the right to open a port below 1024, as nginx does). */
+  readonly listen?: readonly Listen[]
+  /** Names, `*.example.com`, `www.example.*`, `.example.com`, `~regex`, or an empty text. */
+  readonly server_name?: readonly string[]
+  readonly status_zone?: string
+  readonly rewrites?: readonly RewriteStep[]
+  /** By nginx's words, in file order; see `LocationBlock`. */
+  readonly locations?: Readonly<Record<string, LocationBlock>>
+}
+
+export interface Listen {
+  /** `*:80`, `127.0.0.1:80`, `[::]:80` or `unix:/path`: always with its port; see address.ts. */
+  readonly address: string
+  readonly default_server?: true
+  /** Length of the accept queue; 511 where absent. */
+  readonly backlog?: number
+}
+
+/**
+ * The key is `/prefix`, `= /exact`, `^~ /prefix`, `~ regex`, `~* regex` or `@name`: one space after the modifier.
+ * `locationKey` in address.ts takes it apart.
+ */
+export interface LocationBlock extends Settings {
+  /** As written; see `proxyAddress` in address.ts. A host that is no group stands for a group of its own. */
+  readonly proxy_pass?: string
+  /** Path in the status tree, e.g. `/status/`. */
+  readonly api?: string
+  /** Name of a template; `all` is built in. */
+  readonly prometheus?: string
+  readonly status_zone?: string
+  readonly rewrites?: readonly RewriteStep[]
+  readonly locations?: Readonly<Record<string, LocationBlock>>
+}
+
+/** `set`, `if`, `rewrite`, `return` and `break` in the order written. */
+export type RewriteStep =
+  | { readonly set: { readonly variable: string; readonly value: string } }
+  | { readonly rewrite: Rewrite }
+  | { readonly return: Return }
+  | { readonly break: true }
+  | IfBlock
+
+export interface Rewrite {
+  readonly regex: string
+  /** May have variables and captures. */
+  readonly replacement: string
+  readonly flag?: 'last' | 'break' | 'redirect' | 'permanent'
+}
+
+export interface Return {
+  /** 0 to 999. */
+  readonly code: number
+  /** Body, or the URL for 301, 302, 303, 307 and 308. May have variables. */
+  readonly text?: string
+}
+
+/** Settings that stand inside of an `if`; all others are the surrounding level's. */
+export interface IfBlock extends Pick<Settings, 'add_header' | 'error_page' | 'access_log'> {
+  readonly if: Condition
+  readonly rewrites?: readonly Exclude<RewriteStep, IfBlock>[]
+  readonly proxy_pass?: string
+}
+
+export const conditionOperators = ['=', '!=', '~', '~*', '!~', '!~*'] as const
+
+export interface Condition {
+  /** With its `$`. */
+  readonly variable: string
+  /** Absent: true when the variable is neither empty nor `0`. */
+  readonly operator?: (typeof conditionOperators)[number]
+  /** Text or regular expression to compare with; stands together with `operator`. */
+  readonly value?: string
+}
