@@ -37,6 +37,16 @@ export class Call {
   args = ''
   /** Whether `rewrite` or an internal redirect has changed `uri`. */
   rewritten = false
+  /** False once `rewrite … break` has replaced the path that led to the location: the path of proxy_pass is then left out. */
+  pathKept = true
+  /** Times the location was looked for anew and internal redirects taken, so far; the eleventh is refused. */
+  relocations = 0
+  /** A page of `error_page` is being made: a further failure is answered without one. */
+  errorPage = false
+  /** Status that an error page is answered with, whatever its location answers; 0: that of its location. */
+  statusOverride = 0
+  /** Method of the request line, where an error page made a GET of it; undefined: `method` is that. */
+  originalMethod: string | undefined = undefined
   /** Bytes of the request read so far: head and body. `$request_length`. */
   requestLength = 0
   /** The request body where it has been read into memory; undefined otherwise. `$request_body`. */
