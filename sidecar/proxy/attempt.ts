@@ -154,6 +154,12 @@ export class Try implements ExchangeEvents {
     this.#connection?.destroy()
   }
 
+  /** The connection has been taken over by a tunnel: the try has no more to do with it. */
+  release(): void {
+    this.#close()
+    this.#connection = undefined
+  }
+
   /** Ends a try whose head has settled it (it goes on to another peer, or a local page stands in). */
   discard(): void {
     if (!this.finished) this.abandon()

@@ -1,0 +1,155 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Call } from '../../feedback/call.ts'
+import type { RequestBody } from './body.ts'
+import type { Settings } from './route.ts'
+
+/** What is kept of a client's connection between its requests. */
+export interface ClientConnection {
+  readonly socket: Socket
+  readonly serial: number
+  requests: number
+  /** `socket.bytesWritten` when the last response had ended: what comes after belongs to the next one. */
+  written: number
+  /** Exchanges in progress on it; more than one while a client pipelines. */
+  active: number
+}
+
+/** The socket of a request that asks to switch protocols, with what the client has sent of the new one. */
+export interface Upgrade {
+  readonly socket: Socket
+  readonly head: Buffer
+}
+
+/** A request and its response in progress, and whether the client is still there. */
+export class Exchange {
+  readonly call: Call
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly connection: ClientConnection
+  /** Those of the location in charge now. */
+  settings: Settings
+  /** Undefined when the request does not ask to switch protocols. */
+  readonly upgrade: Upgrade | undefined
+  /** The client waits for a 100 before it sends the body. */
+  readonly expectsContinue: boolean
+  /** Undefined when the request has no body. */
+  body: RequestBody | undefined = undefined
+  /** The response is the connection's last: the proxy drains, or what follows on it could not be trusted. */
+  close = false
+  /** The client went away before the response was complete. */
+  gone = false
+  #leaving = new Set<() => void>()
+  #finished = false
+  #handled = false
+  #done: (exchange: Exchange) => void
+
+  /** @param done called once, when the response has ended and the request's work too */
+  constructor(
+    parts: {
+      call: Call
+      request: IncomingMessage
+      response: ServerResponse
+      connection: ClientConnection
+      settings: Settings
+      upgrade: Upgrade | undefined
+      expectsContinue: boolean
+    },
+    done: (exchange: Exchange) => void,
+  ) {
+    this.call = parts.call
+    this.request = parts.request
+    this.response = parts.response
+    this.connection = parts.connection
+    this.settings = parts.settings
+    this.upgrade = parts.upgrade
+    this.expectsContinue = parts.expectsContinue
+    this.#done = done
+    this.response.on('close', () => {
+      if (!this.response.writableFinished) this.leave()
+      this.#end()
+    })
+    // Errors of a client's connection end in `close`; nobody else needs to hear of them.
+    this.response.on('error', () => {})
+  }
+
+  /** The client is gone, or as good as that. */
+  leave(): void {
+    if (this.gone || this.#finished) return
+    this.gone = true
+    const { call } = this
+    if (!this.response.headersSent) call.status = 499
+    const leaving = [...this.#leaving]
+    this.#leaving.clear()
+    for (const listener of leaving) listener()
+  }
+
+  /**
+   * Calls when the client goes away; at once if it has.
+   * @returns takes the listener back
+   */
+  onLeave(listener: () => void): () => void {
+    if (this.gone) {
+      listener()
+      return () => {}
+    }
+    this.#leaving.add(listener)
+    return () => this.#leaving.delete(listener)
+  }
+
+  /** The work on the request is over: no attempt runs and nothing more will be written. */
+  handled(): void {
+    this.#handled = true
+    if (this.#finished) this.#report()
+  }
+
+  /** A tunnel has taken the socket over: the response object no longer tells when it ends, `tunnelEnded` does. */
+  tunnelEnded(): void {
+    this.#end()
+  }
+
+  /**
+   * Sends the head. Date is added, and the framing that the client's protocol wants.
+   * @param headers names and values in turn
+   */
+  sendHead(status: number, reasonPhrase: string | undefined, headers: string[]): void {
+    const { call, response } = this
+    if (this.close) response.shouldKeepAlive = false
+    call.status = status
+    call.sentHeaders = headers
+    if (reasonPhrase !== undefined && reasonPhrase !== '') response.writeHead(status, reasonPhrase, headers)
+    else response.writeHead(status, headers)
+  }
+
+  /** Cuts the connection so that the client can tell that the response is not whole. */
+  cut(): void {
+    const { socket } = this.connection
+    // A body that ends with the connection looks whole after an orderly close: only a reset tells.
+    if (
+      this.response.headersSent &&
+      !this.response.chunkedEncoding &&
+      !this.response.hasHeader('content-length')
+    ) {
+      socket.resetAndDestroy()
+    } else {
+      socket.destroy()
+    }
+  }
+
+  #end(): void {
+    if (this.#finished) return
+    this.#finished = true
+    const { call, connection } = this
+    call.endedAt = performance.now()
+    call.completed = !this.gone
+    call.bytesSent = connection.socket.bytesWritten - connection.written
+    connection.written = connection.socket.bytesWritten
+    if (this.#handled) this.#report()
+  }
+
+  #report(): void {
+    const done = this.#done
+    this.#done = () => {}
+    done(this)
+  }
+}

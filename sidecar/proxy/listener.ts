@@ -1,0 +1,387 @@
+import { unlinkSync } from 'node:fs'
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
+import { connect, Server as NetServer, type Socket } from 'node:net'
+import { Call } from '../../feedback/call.ts'
+import { type ClientConnection, Exchange, type Upgrade } from './exchange.ts'
+import type { Settings } from './route.ts'
+
+/** Where to listen. */
+export type ListenAddress =
+  /** `host` undefined: every address, IPv6 too where there is any. */
+  | { readonly kind: 'tcp'; readonly host: string | undefined; readonly port: number }
+  | { readonly kind: 'unix'; readonly path: string }
+
+/** One address to listen on and what its default server says of connections. */
+export interface ListenSpec {
+  /** Canonical text: `*:80`, `127.0.0.1:80`, `[::1]:80`, `unix:/path`. Listeners are compared by it. */
+  readonly key: string
+  readonly address: ListenAddress
+  /** Length of the accept queue. */
+  readonly backlog: number
+  /** Milliseconds for a whole request head. */
+  readonly headerTimeout: number
+  /** Most bytes of request line and headers together. */
+  readonly maxHead: number
+  /** Milliseconds a connection may be idle between two requests; 0 closes after each. */
+  readonly keepaliveTimeout: number
+  /** Requests a connection may carry. */
+  readonly keepaliveRequests: number
+  /** Whether header names with an underscore are dropped, as nginx does unless told otherwise. */
+  readonly dropUnderscores: boolean
+  /** Whether header names other than letters, digits, hyphens and underscores are dropped. */
+  readonly dropInvalid: boolean
+  /** Settings of the default server: what holds until a location is known. */
+  readonly settings: Settings
+}
+
+/** What is done with requests. */
+export interface Handler {
+  /** Serves a request; calls `exchange.handled()` when its work is over. Never throws. */
+  serve(exchange: Exchange, key: string): void
+  /** A request has ended: its record is complete. */
+  ended(exchange: Exchange): void
+  /** What came was no request: `call.status` says what it was answered. */
+  malformed(call: Call): void
+}
+
+/** Numbers of the client's side, over all listeners. */
+export interface ConnectionCounts {
+  accepted: number
+  dropped: number
+  open: number
+  /** Open ones with a request in progress. */
+  active: number
+}
+
+interface Open {
+  spec: ListenSpec
+  readonly server: Server
+}
+
+/** A failure to listen, with the address: `bind() to 127.0.0.1:80 failed (98: Address already in use)`. */
+export class ListenError extends Error {}
+
+/** The client side: listens, reads request heads, and hands each on as an exchange. */
+export class Listeners {
+  readonly counts: ConnectionCounts = { accepted: 0, dropped: 0, open: 0, active: 0 }
+  #handler: Handler
+  #open = new Map<string, Open>()
+  #connections = new Map<Socket, ClientConnection>()
+  #current = new Map<Socket, Exchange>()
+  #serial = 0
+  #draining = false
+
+  constructor(handler: Handler) {
+    this.#handler = handler
+  }
+
+  /** Addresses listened on, with the port that was taken where port 0 was asked for. */
+  addresses(): string[] {
+    return [...this.#open.values()].map(({ spec, server }) => {
+      const address = server.address()
+      if (address === null || typeof address === 'string') return spec.key
+      return spec.key.replace(/:\d+$/, `:${address.port}`)
+    })
+  }
+
+  /**
+   * Listens on what is wanted: new addresses are opened first, those that stay are left alone, and those that are
+   * gone are closed last. When one cannot be opened, everything stays as it was.
+   * @throws ListenError
+   */
+  async apply(specs: readonly ListenSpec[]): Promise<void> {
+    const opened: Open[] = []
+    try {
+      for (const spec of specs) {
+        if (!this.#open.has(spec.key)) opened.push(await this.#listen(spec))
+      }
+    } catch (error) {
+      for (const { server } of opened) server.close()
+      throw error
+    }
+    for (const spec of specs) {
+      const old = this.#open.get(spec.key)
+      if (!old) continue
+      old.spec = spec
+      tune(old.server, spec)
+    }
+    for (const open of opened) this.#open.set(open.spec.key, open)
+    const wanted = new Set(specs.map((spec) => spec.key))
+    for (const [key, open] of this.#open) {
+      if (wanted.has(key)) continue
+      this.#open.delete(key)
+      stopAccepting(open)
+    }
+  }
+
+  /** From now on each response is its connection's last. Accepting goes on until `stopListening`. */
+  drain(): void {
+    this.#draining = true
+    for (const exchange of this.#current.values()) exchange.close = true
+  }
+
+  /** Accepts no more. Connections stay until their last response, or `closeIdle`. */
+  stopListening(): void {
+    for (const open of this.#open.values()) stopAccepting(open)
+  }
+
+  /** Closes connections that carry no request. */
+  closeIdle(): void {
+    for (const [socket, connection] of this.#connections) {
+      if (connection.active === 0) socket.end(() => socket.destroy())
+    }
+  }
+
+  /** Closes everything at once. */
+  destroy(): void {
+    this.stopListening()
+    for (const socket of this.#connections.keys()) socket.destroy()
+  }
+
+  async #listen(spec: ListenSpec): Promise<Open> {
+    if (spec.address.kind === 'unix') await removeStaleSocket(spec.address.path)
+    const server = createServer({
+      maxHeaderSize: spec.maxHead,
+      requestTimeout: 0,
+      headersTimeout: spec.headerTimeout,
+      connectionsCheckingInterval: 1000,
+      // A request without Host is answered (and recorded) like every other bad one.
+      requireHostHeader: false,
+      joinDuplicateHeaders: false,
+      // Clients offer h2c on ordinary requests: those stay requests.
+      shouldUpgradeCallback: (request: IncomingMessage) => !/\bh2c\b/i.test(request.headers.upgrade ?? ''),
+    })
+    const open: Open = { spec, server }
+    tune(server, spec)
+    server.on('connection', (socket) => this.#connected(socket))
+    server.on('request', (request, response) => this.#request(open, request, response, undefined, false))
+    server.on('checkContinue', (request, response) => this.#request(open, request, response, undefined, true))
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      const response = new ServerResponse(request)
+      response.assignSocket(socket)
+      response.shouldKeepAlive = false
+      response.on('finish', () => socket.destroySoon())
+      this.#request(open, request, response, { socket, head }, false)
+    })
+    server.on('connect', (request: IncomingMessage, socket: Socket) => {
+      this.#refuse(socket, 405, request)
+    })
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
+      this.#clientError(error, socket),
+    )
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(spec.key, error)))
+      const { address, backlog } = spec
+      const done = () => resolve()
+      if (address.kind === 'unix') server.listen({ path: address.path, backlog }, done)
+      else if (address.host === undefined) server.listen({ port: address.port, backlog }, done)
+      else server.listen({ host: address.host, port: address.port, backlog, ipv6Only: true }, done)
+    })
+    // Running out of descriptors shows here; the listener itself goes on.
+    server.on('error', () => {
+      this.counts.dropped += 1
+    })
+    return open
+  }
+
+  #connected(socket: Socket): void {
+    this.#serial += 1
+    const connection: ClientConnection = { socket, serial: this.#serial, requests: 0, written: 0, active: 0 }
+    this.#connections.set(socket, connection)
+    this.counts.accepted += 1
+    this.counts.open += 1
+    socket.on('close', () => {
+      this.#connections.delete(socket)
+      this.#current.delete(socket)
+      this.counts.open -= 1
+    })
+  }
+
+  #request(
+    open: Open,
+    request: IncomingMessage,
+    response: ServerResponse,
+    upgrade: Upgrade | undefined,
+    expectsContinue: boolean,
+  ): void {
+    const socket = upgrade ? upgrade.socket : request.socket
+    const connection = this.#connections.get(socket)
+    if (!connection) {
+      socket.destroy()
+      return
+    }
+    connection.requests += 1
+    if (connection.active === 0) this.counts.active += 1
+    connection.active += 1
+    const { spec } = open
+    const call = makeCall(request, connection, spec)
+    const exchange = new Exchange(
+      { call, request, response, connection, settings: spec.settings, upgrade, expectsContinue },
+      (ended) => {
+        connection.active -= 1
+        if (connection.active === 0) this.counts.active -= 1
+        if (this.#current.get(socket) === ended) this.#current.delete(socket)
+        this.#handler.ended(ended)
+      },
+    )
+    exchange.close = this.#draining || spec.keepaliveTimeout === 0
+    this.#current.set(socket, exchange)
+    this.#handler.serve(exchange, spec.key)
+  }
+
+  #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+    const current = this.#current.get(socket)
+    if (error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const status = clientErrorStatus(error)
+    if (current && !current.response.writableFinished) {
+      // The body of a request in progress cannot be read: it can be answered only if nothing has been said yet.
+      if (current.response.headersSent) {
+        socket.destroy()
+        return
+      }
+      current.leave()
+      current.call.status = status
+      socket.end(plainResponse(status), () => socket.destroy())
+      return
+    }
+    // Nothing came at all: a connection that was opened and left alone is not a request.
+    if (status === 408 && socket.bytesRead === 0) {
+      socket.destroy()
+      return
+    }
+    this.#refuse(socket, status, undefined)
+  }
+
+  /** Answers what is no request that could be served, closes, and has it recorded. */
+  #refuse(socket: Socket, status: number, request: IncomingMessage | undefined): void {
+    const connection = this.#connections.get(socket)
+    const call = new Call()
+    call.startedAt = performance.now()
+    call.method = request?.method ?? ''
+    call.target = request?.url ?? ''
+    call.remoteAddr = call.realipRemoteAddr = clientAddress(socket)
+    call.connection = connection?.serial ?? 0
+    call.status = status
+    const text = plainResponse(status)
+    call.bytesSent = text.length
+    call.endedAt = performance.now()
+    socket.end(text, () => socket.destroy())
+    // A client that does not close is not waited for.
+    setTimeout(() => socket.destroy(), 1000).unref()
+    this.#handler.malformed(call)
+  }
+}
+
+function tune(server: Server, spec: ListenSpec): void {
+  server.keepAliveTimeout = spec.keepaliveTimeout
+  server.maxRequestsPerSocket = spec.keepaliveRequests
+  server.headersTimeout = spec.headerTimeout
+  server.timeout = 0
+}
+
+/** Closes the listening socket only: the connections it has accepted go on, idle ones too. */
+function stopAccepting({ server }: Open): void {
+  if (server.listening) NetServer.prototype.close.call(server)
+}
+
+function makeCall(request: IncomingMessage, connection: ClientConnection, spec: ListenSpec): Call {
+  const { socket } = connection
+  const call = new Call()
+  call.startedAt = performance.now()
+  call.method = request.method ?? 'GET'
+  call.target = request.url ?? '/'
+  call.httpVersion = request.httpVersion
+  call.rawHeaders = cleanHeaders(request.rawHeaders, spec)
+  call.remoteAddr = call.realipRemoteAddr = clientAddress(socket)
+  call.remotePort = call.realipRemotePort = socket.remotePort === undefined ? '' : String(socket.remotePort)
+  call.serverAddr =
+    spec.address.kind === 'unix' ? `unix:${spec.address.path}` : plainAddress(socket.localAddress ?? '')
+  call.serverPort = socket.localPort === undefined ? '' : String(socket.localPort)
+  call.connection = connection.serial
+  call.connectionRequests = connection.requests
+  // The head is not kept as bytes: its length is that of its lines.
+  let length = call.method.length + call.target.length + 12
+  for (let i = 0; i < request.rawHeaders.length; i += 2) {
+    length += request.rawHeaders[i]!.length + request.rawHeaders[i + 1]!.length + 4
+  }
+  call.requestLength = length + 2
+  return call
+}
+
+const plainName = /^[A-Za-z0-9-]+$/
+const nameWithUnderscore = /^[A-Za-z0-9_-]+$/
+
+/** Drops fields with names that peers could take for others (`X_Real_IP` for `X-Real-IP`), as nginx does. */
+function cleanHeaders(raw: readonly string[], spec: ListenSpec): readonly string[] {
+  const { dropUnderscores, dropInvalid } = spec
+  const kept = (name: string) => {
+    if (plainName.test(name)) return true
+    return nameWithUnderscore.test(name) ? !dropUnderscores : !dropInvalid
+  }
+  for (let i = 0; i < raw.length; i += 2) {
+    if (!kept(raw[i]!)) return raw.filter((_, j) => kept(raw[j - (j % 2)]!))
+  }
+  return raw
+}
+
+function clientAddress(socket: Socket): string {
+  return socket.remoteAddress === undefined ? 'unix:' : plainAddress(socket.remoteAddress)
+}
+
+/** An IPv4 client of an IPv6 socket has its IPv4 address. */
+function plainAddress(address: string): string {
+  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
+}
+
+function clientErrorStatus(error: NodeJS.ErrnoException): number {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return 431
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408
+  if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 413
+  return 400
+}
+
+const phrases: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  405: 'Not Allowed',
+  408: 'Request Timeout',
+  413: 'Request Entity Too Large',
+  431: 'Request Header Fields Too Large',
+}
+
+function plainResponse(status: number): string {
+  const phrase = phrases[status] ?? 'Bad Request'
+  const body = `${status} ${phrase}\n`
+  return (
+    `HTTP/1.1 ${status} ${phrase}\r\nServer: evenkeel\r\nContent-Type: text/plain\r\n` +
+    `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+  )
+}
+
+const errorTexts: Readonly<Record<string, string>> = {
+  EADDRINUSE: '98: Address already in use',
+  EACCES: '13: Permission denied',
+  EADDRNOTAVAIL: '99: Cannot assign requested address',
+  ENOENT: '2: No such file or directory',
+}
+
+function listenError(key: string, error: NodeJS.ErrnoException): ListenError {
+  return new ListenError(
+    `bind() to ${key.replace(/^\*/, '0.0.0.0')} failed (${errorTexts[error.code ?? ''] ?? error.message})`,
+  )
+}
+
+/** A socket file that nobody listens on any more is left over from a process that was killed. */
+async function removeStaleSocket(path: string): Promise<void> {
+  const stale = await new Promise<boolean>((resolve) => {
+    const socket = connect(path)
+    socket.on('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
+  })
+  if (stale) unlinkSync(path)
+}

@@ -1,0 +1,117 @@
+import type { Socket } from 'node:net'
+import type { Attempt } from '../../feedback/outcome.ts'
+import type { Try } from './attempt.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Tunnels in progress, so that a drain can end them. */
+export class Tunnels {
+  #open = new Set<() => void>()
+
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Registers a tunnel by what ends it. @returns takes it back */
+  add(end: () => void): () => void {
+    this.#open.add(end)
+    return () => this.#open.delete(end)
+  }
+
+  /** Ends every tunnel in order: FIN to both sides. No frame is put into a protocol that is not looked at. */
+  end(): void {
+    for (const end of [...this.#open]) end()
+  }
+}
+
+/** How a tunnel ended. */
+export type TunnelEnd = 'client' | 'peer' | 'drained' | 'idle'
+
+/**
+ * Joins client and peer after both agreed to switch protocols: bytes pass both ways as they come, each side waits
+ * for the other, and a half-closed side leaves the other one open.
+ * @param head status line and headers for the client with the final empty line, latin1
+ * @param idleTimeout milliseconds without a byte either way before both ends are closed (`proxy_read_timeout`)
+ */
+export function tunnel(
+  exchange: Exchange,
+  trial: Try,
+  attempt: Attempt,
+  head: string,
+  idleTimeout: number,
+  tunnels: Tunnels,
+): Promise<TunnelEnd> {
+  const { upgrade, response, call } = exchange
+  const connection = trial.connection
+  if (!upgrade || !connection) throw new Error('a tunnel needs an upgrade and a connection')
+  const client = upgrade.socket
+  const { socket: peer, first } = connection.detach()
+  trial.release()
+  const sent = peer.bytesWritten
+  const read = peer.bytesRead
+  response.detachSocket(client)
+  client.removeAllListeners('error')
+  client.removeAllListeners('close')
+  return new Promise((resolve) => {
+    let over = false
+    const finish = (end: TunnelEnd) => {
+      if (over) return
+      over = true
+      clearTimeout(timer)
+      forget()
+      attempt.bytesSent += peer.bytesWritten - sent
+      attempt.bytesReceived += peer.bytesRead - read
+      for (const socket of [client, peer]) {
+        // What was written before an orderly end still goes out; a side that takes nothing is not waited for long.
+        if (end === 'idle') socket.destroy()
+        else socket.destroySoon()
+        setTimeout(() => socket.destroy(), 5000).unref()
+      }
+      exchange.tunnelEnded()
+      resolve(end)
+    }
+    let active = performance.now()
+    let timer = setTimeout(tick, idleTimeout)
+    function tick(): void {
+      const left = idleTimeout - (performance.now() - active)
+      if (left > 0.5) timer = setTimeout(tick, Math.ceil(left))
+      else finish('idle')
+    }
+    const forget = tunnels.add(() => {
+      // Both sides get a FIN and what was written before it, then the tunnel is over.
+      client.end()
+      peer.end()
+      setTimeout(() => finish('drained'), 250).unref()
+    })
+    const pass = (from: Socket, to: Socket, end: TunnelEnd, count: (bytes: number) => void) => {
+      from.on('data', (chunk: Buffer) => {
+        active = performance.now()
+        count(chunk.length)
+        if (!to.write(chunk)) from.pause()
+      })
+      to.on('drain', () => from.resume())
+      from.on('end', () => {
+        to.end()
+        if (to.readableEnded || to.destroyed) finish(end)
+      })
+      from.on('error', () => finish(end))
+      from.on('close', () => finish(end))
+    }
+    client.setNoDelay(true)
+    client.setTimeout(0)
+    client.write(head, 'latin1')
+    if (first && first.length > 0) {
+      call.bodyBytesSent += first.length
+      client.write(first)
+    }
+    if (upgrade.head.length > 0) peer.write(upgrade.head)
+    pass(client, peer, 'client', () => {})
+    pass(peer, client, 'peer', (bytes) => {
+      call.bodyBytesSent += bytes
+      attempt.bodyLength += bytes
+    })
+    client.resume()
+    peer.resume()
+    if (client.destroyed) finish('client')
+    if (peer.destroyed) finish('peer')
+  })
+}
