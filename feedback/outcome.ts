@@ -76,6 +76,8 @@ export class Attempt {
   waiting = false
   /** The drifted average that the pick used, from which learning starts; 0 when the kept one was used. */
   drifted = 0
+  /** Whether learning is done with this attempt, and what it took it for. Owned by learn. */
+  learnt: 'success' | 'failure' | undefined = undefined
 
   constructor(upstream: Upstream, peer: Peer | undefined, startedAt: number, pick: string) {
     this.upstream = upstream

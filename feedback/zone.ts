@@ -87,7 +87,7 @@ export class Zone {
   }
 
   /**
-   * Takes a free slot and clears it.
+   * Takes a free slot and clears it; a new peer counts as one that always succeeded.
    * @returns undefined when the zone is full
    */
   allocate(): number | undefined {
@@ -95,6 +95,7 @@ export class Zone {
     if (index < 0) return undefined
     this.#used[index] = 1
     for (const column of this.#columns()) column[index] = 0
+    this.peers.ok[index] = 1
     return index
   }
 
