@@ -1,5 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
-import { peerState, usable } from '../../feedback/health.ts'
+import { exclusion as excluded, usable } from '../../feedback/health.ts'
 import { begin } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -128,10 +128,7 @@ export function exclusion(
   selection?: Selection,
 ): ExclusionReason | undefined {
   if (!upstream.single && selection?.tried(peer)) return 'tried'
-  if (usable(peer, upstream.single, now)) return undefined
-  const state = peerState(peer, upstream, now)
-  // A peer that is not usable and yet up has only its limit against it.
-  return state === 'up' || state === 'recovering' ? 'busy' : state
+  return excluded(peer, upstream.single, now)
 }
 
 /**
