@@ -183,7 +183,7 @@ export class Sidecar implements AsyncDisposable {
 
 /**
  * Starts the program on a configuration and waits until it is ready. In the text `PORT`, `PORT2`, `PORT3`, … and
- * `ADMIN` stand for free ports. A text in nginx syntax without an `admin` directive gets one on `ADMIN`.
+ * `ADMIN` stand for free ports. A text in nginx syntax without an `admin` directive gets one on `ADMIN`, on its first line.
  *
  * ```ts
  * await using sidecar = await start(`http { server { listen 127.0.0.1:PORT; location / { return 200 "hi"; } } }`)
@@ -214,8 +214,7 @@ export async function start(text: string, options: SidecarOptions = {}): Promise
 const portWords = /\b(?:PORT\d*|ADMIN)\b/g
 
 function withPorts(text: string, ports: Readonly<Record<string, number>>, file: string): string {
-  const named =
-    file.endsWith('.conf') && !/^\s*admin\s/m.test(text) ? `admin 127.0.0.1:ADMIN;\n${text}` : text
+  const named = file.endsWith('.conf') && !/^\s*admin\s/m.test(text) ? `admin 127.0.0.1:ADMIN; ${text}` : text
   return named.replace(portWords, (word) => {
     const port = ports[word]
     if (port === undefined) throw new Error(`no port for ${word}`)

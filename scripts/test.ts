@@ -1,0 +1,71 @@
+// Runs the tests, two files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
+// contains one of the words. Says one line as each file ends, then what failed, then the closing counts.
+
+import { globSync } from 'node:fs'
+import { relative } from 'node:path'
+import { run } from 'node:test'
+import { inspect } from 'node:util'
+
+const root = new URL('..', import.meta.url).pathname
+process.chdir(root)
+
+const words = process.argv.slice(2)
+const files = globSync('test/**/*.test.ts')
+  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+  .sort()
+if (files.length === 0) {
+  console.error(`no test file matches ${words.join(' ')}`)
+  process.exit(1)
+}
+
+/** What each file wrote: shown only when it fails, so that a good run is short. */
+const written = new Map<string, string>()
+const failures: string[] = []
+const failed = new Set<string>()
+let ended = 0
+let good = false
+
+const events = run({
+  files: files.map((file) => root + file),
+  concurrency: 2,
+  // A file that hangs is ended and counted as failed.
+  timeout: 120_000,
+})
+
+for await (const event of events) {
+  if (event.type === 'test:stdout' || event.type === 'test:stderr') {
+    const { file = '', message } = event.data
+    written.set(file, (written.get(file) ?? '') + message)
+  } else if (event.type === 'test:complete' && event.data.name === event.data.file) {
+    ended += 1
+    const { details, file = '' } = event.data
+    const took = `${((details.duration_ms ?? 0) / 1000).toFixed(1)} s`
+    const verdict = details.passed ? '' : '  FAILED'
+    console.log(`[${String(ended).padStart(3)}/${files.length}] ${relative(root, file)}  ${took}${verdict}`)
+  } else if (event.type === 'test:fail') {
+    failed.add(event.data.file ?? '')
+    const error: Error & { failureType?: string } = event.data.details.error
+    // A suite fails because something in it did, and that has been said.
+    if (error.failureType === 'subtestsFailed') continue
+    const where = `${relative(root, event.data.file ?? '')}:${event.data.line ?? 1}`
+    failures.push(`✖ ${event.data.name} (${where})\n${inspect(error.cause ?? error)}`)
+  } else if (event.type === 'test:summary' && event.data.file === undefined) {
+    good = event.data.success
+  } else if (event.type === 'test:diagnostic' && event.data.nesting === 0) {
+    // The runner's closing counts come last: everything that failed is told before the first of them.
+    tellFailures()
+    console.log(`ℹ ${event.data.message}`)
+  }
+}
+process.exitCode = good ? 0 : 1
+
+function tellFailures(): void {
+  for (const file of failed) {
+    const text = written.get(file)?.trimEnd()
+    if (text) console.log(`\nwritten by ${relative(root, file)}:\n${text}`)
+  }
+  for (const failure of failures) console.log(`\n${failure}`)
+  if (failures.length > 0) console.log()
+  failed.clear()
+  failures.length = 0
+}
