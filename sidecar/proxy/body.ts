@@ -36,6 +36,7 @@ export class RequestBody {
   #heldBytes = 0
   #received = 0
   #replayable = true
+  #begun = false
   #ended = false
   #fault: BodyFault | undefined = undefined
   #sink: BodySink | undefined = undefined
@@ -65,9 +66,9 @@ export class RequestBody {
     return this.#ended
   }
 
-  /** Whether it can be sent (again) from its beginning. */
+  /** Whether it can be sent (again) from its beginning: all that came is held. */
   get replayable(): boolean {
-    return this.#replayable && this.#fault === undefined
+    return (this.#replayable || !this.#begun) && this.#fault === undefined
   }
 
   /** Bytes held; the whole length when `complete`. */
@@ -101,6 +102,7 @@ export class RequestBody {
   /** Sends what is held to the sink, then what comes. */
   attach(sink: BodySink): void {
     this.#sink = sink
+    this.#begun = true
     let more = true
     for (const chunk of this.#held) more = sink.write(chunk)
     if (!this.#replayable) this.#forget()

@@ -114,6 +114,11 @@ export class Exchange {
    */
   sendHead(status: number, reasonPhrase: string | undefined, headers: string[]): void {
     const { call, response } = this
+    if (this.body && !this.body.ended) {
+      // What the client still sends is not waited for, so the connection cannot carry another request.
+      this.close = true
+      lingerOnClose(this.connection.socket)
+    }
     if (this.close) response.shouldKeepAlive = false
     call.status = status
     call.sentHeaders = headers
@@ -151,5 +156,20 @@ export class Exchange {
     const done = this.#done
     this.#done = () => {}
     done(this)
+  }
+}
+
+/** How long a client may go on sending after its answer, milliseconds. */
+const lingering = 5000
+
+/**
+ * Makes the end of the response half-close the socket instead of closing it: closing with unread bytes of the
+ * request in the kernel would reset the connection, and the client could lose the answer.
+ */
+function lingerOnClose(socket: Socket): void {
+  socket.destroySoon = () => {
+    socket.end()
+    const timer = setTimeout(() => socket.destroy(), lingering)
+    socket.once('close', () => clearTimeout(timer))
   }
 }

@@ -1,6 +1,7 @@
 import { groupFields } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Zone } from '../../feedback/zone.ts'
+import type { Group } from '../balance/pick.ts'
 import type { Connection } from './http1/connection.ts'
 
 /** What `keepalive` and its kin say of a group. */
@@ -13,6 +14,12 @@ export interface PoolOptions {
   readonly time: number
   /** How long it may be idle, milliseconds. */
   readonly timeout: number
+}
+
+/** A group as requests meet it: who picks, and the connections kept to its peers. */
+export interface PeerGroup {
+  readonly balancing: Group
+  readonly pool: Pool
 }
 
 const idleField = groupFields.indexOf('keepalive')

@@ -1,7 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
-import type { Group } from '../balance/pick.ts'
+import type { PeerGroup } from './pools.ts'
 
 /** A text with variables, compiled. */
 export type Text = (call: Call) => string
@@ -11,7 +11,7 @@ export type { RetryPolicy }
 /** Where a request goes: a group known at load, or one that a text with variables names at run time. */
 export interface Target {
   /** The group to ask; undefined: none of that name (answered 502). */
-  readonly group: Group | undefined
+  readonly group: PeerGroup | undefined
   /** `$proxy_host` and `$proxy_port`. */
   readonly host: string
   readonly port: string

@@ -1,0 +1,108 @@
+import type { Verdict } from '../../feedback/classify.ts'
+import { measured } from '../../feedback/observe.ts'
+import type { Try } from './attempt.ts'
+import type { Exchange } from './exchange.ts'
+import { type ForwardEnv, type Forwarded, finish, keep, settle } from './forward.ts'
+import { responseHeaders } from './headers.ts'
+import type { ResponseHead } from './http1/head.ts'
+import type { PeerGroup } from './pools.ts'
+import { relay } from './relay.ts'
+import { addedHeaders } from './respond.ts'
+import { tunnel } from './upgrade.ts'
+
+/** Passes a peer's answer to the client, or leaves it to `error_page`. */
+export async function answer(
+  exchange: Exchange,
+  group: PeerGroup,
+  trial: Try,
+  head: ResponseHead,
+  verdict: Verdict,
+  env: ForwardEnv,
+): Promise<Forwarded> {
+  const { call, settings } = exchange
+  const { attempt } = trial
+  settle(trial, verdict, undefined)
+  if (settings.interceptErrors && head.status >= 300 && settings.errorPages.has(head.status)) {
+    trial.discard()
+    keep(group, trial, head.persistent)
+    finish(exchange, attempt)
+    return { kind: 'intercepted', status: head.status }
+  }
+  measured(attempt, call, attempt.startedAt + attempt.headerMs!)
+  attempt.ending = undefined
+  call.status = head.status
+  const headers = clientHeaders(exchange, head)
+  if (head.status === 101) return join(exchange, trial, head, headers, verdict, env)
+  exchange.sendHead(head.status, head.reasonPhrase, headers)
+  const end = await relay(exchange, trial, readAhead(exchange, head))
+  if (end.kind === 'complete') {
+    attempt.trailers = end.trailers
+    settle(trial, verdict, undefined)
+  } else if (end.kind === 'gone') {
+    settle(trial, { ...verdict, failed: false, next: false, reason: 'client_abort' }, undefined)
+    attempt.ending = 'aborted'
+  } else {
+    const { failure } = end
+    // A body that breaks off is the peer's failure, unless it is the client that broke it off.
+    const failed = failure.ending !== 'aborted'
+    settle(trial, { ...verdict, failed, next: false, reason: failure.reason }, failure)
+  }
+  keep(group, trial, head.persistent)
+  finish(exchange, attempt)
+  return { kind: 'done' }
+}
+
+/** What the client gets of the peer's head: its fields but those of its connection, and what the location adds. */
+function clientHeaders(exchange: Exchange, head: ResponseHead): string[] {
+  const { call, settings } = exchange
+  const headers = responseHeaders(head.headers, settings)
+  const { redirect } = settings
+  let server = true
+  for (let i = 0; i < headers.length; i += 2) {
+    const lower = headers[i]!.toLowerCase()
+    if (lower === 'server') server = false
+    else if (redirect && (lower === 'location' || lower === 'refresh')) {
+      headers[i + 1] = redirect(call, headers[i + 1]!)
+    }
+  }
+  if (server) headers.push('Server', 'evenkeel')
+  headers.push(...addedHeaders(call, settings, head.status))
+  return headers
+}
+
+/** `X-Accel-Buffering` of the peer overrides `proxy_buffering`, and an event stream is never held up. */
+function readAhead(exchange: Exchange, head: ResponseHead): number {
+  const { settings } = exchange
+  let { buffering } = settings
+  const { headers } = head
+  for (let i = 0; i < headers.length; i += 2) {
+    const lower = headers[i]!.toLowerCase()
+    if (lower === 'x-accel-buffering')
+      buffering = headers[i + 1] === 'yes' || (buffering && headers[i + 1] !== 'no')
+    else if (lower === 'content-type' && headers[i + 1]!.startsWith('text/event-stream')) buffering = false
+  }
+  return buffering ? settings.buffers : 0
+}
+
+/** Answers 101 and joins both sides. */
+async function join(
+  exchange: Exchange,
+  trial: Try,
+  head: ResponseHead,
+  headers: string[],
+  verdict: Verdict,
+  env: ForwardEnv,
+): Promise<Forwarded> {
+  const { call, settings } = exchange
+  const { attempt } = trial
+  let text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n'
+  for (let i = 0; i < head.headers.length; i += 2) {
+    if (head.headers[i]!.toLowerCase() === 'upgrade') text += `Upgrade: ${head.headers[i + 1]!}\r\n`
+  }
+  for (let i = 0; i < headers.length; i += 2) text += `${headers[i]!}: ${headers[i + 1]!}\r\n`
+  call.sentHeaders = headers
+  await tunnel(exchange, trial, attempt, `${text}\r\n`, settings.readTimeout, env.tunnels)
+  settle(trial, verdict, undefined)
+  finish(exchange, attempt)
+  return { kind: 'done' }
+}

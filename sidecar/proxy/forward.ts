@@ -1,0 +1,263 @@
+import { mayRetry, retryBegan, retryWaits } from '../../feedback/budget.ts'
+import { classify, type Verdict } from '../../feedback/classify.ts'
+import { deny, observe } from '../../feedback/observe.ts'
+import { Attempt } from '../../feedback/outcome.ts'
+import { Selection, tries } from '../balance/pick.ts'
+import { publishAttempt } from '../telemetry/channels.ts'
+import { answer } from './answer.ts'
+import { Try, type TryFailure, type TryResult } from './attempt.ts'
+import type { Exchange } from './exchange.ts'
+import { type RequestHead, requestHead } from './headers.ts'
+import type { PeerGroup } from './pools.ts'
+import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
+import type { ProxyPass } from './route.ts'
+import type { Tunnels } from './upgrade.ts'
+
+/** What became of a request that was to be passed to a group. */
+export type Forwarded =
+  /** The client has its answer, or is gone. */
+  | { readonly kind: 'done' }
+  /** There is none: answer with this status. */
+  | { readonly kind: 'refused'; readonly status: number }
+  /** The peer's answer is one that `error_page` replaces. */
+  | { readonly kind: 'intercepted'; readonly status: number }
+
+/** What forwarding needs besides the exchange. */
+export interface ForwardEnv {
+  readonly tunnels: Tunnels
+}
+
+const done: Forwarded = { kind: 'done' }
+
+/** Passes a request to a group: picks a peer, sends, judges, and tries the next one or passes the answer on. */
+export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardEnv): Promise<Forwarded> {
+  const { call, settings } = exchange
+  const target = pass.target(call)
+  call.proxyHost = target.host
+  call.proxyPort = target.port
+  const { group } = target
+  if (!group) return { kind: 'refused', status: 502 }
+  if (call.attempts.length > 0) call.runs.push(call.attempts.length)
+  call.upstream = group.balancing.upstream.name
+  const prepared = await requestBody(exchange)
+  if ('refused' in prepared) return { kind: 'refused', status: prepared.refused }
+  const head = requestHead(call, settings, {
+    method: settings.method?.(call) || call.method,
+    target: pass.requestTarget(call),
+    framing: bodyFraming(exchange, prepared.body),
+    upgrade: exchange.upgrade !== undefined,
+  })
+  if (!head) return { kind: 'refused', status: 400 }
+  return new Run(exchange, group, head, prepared.body, env).run()
+}
+
+/** One request's attempts at one group, one after the other. */
+class Run {
+  readonly #exchange: Exchange
+  readonly #group: PeerGroup
+  readonly #head: RequestHead
+  readonly #body: PeerBody
+  readonly #env: ForwardEnv
+  readonly #selection: Selection
+  #triesLeft: number
+  #retries = 0
+  #firstAt: number | undefined = undefined
+
+  constructor(exchange: Exchange, group: PeerGroup, head: RequestHead, body: PeerBody, env: ForwardEnv) {
+    this.#exchange = exchange
+    this.#group = group
+    this.#head = head
+    this.#body = body
+    this.#env = env
+    this.#selection = new Selection(group.balancing, exchange.call)
+    const limit = exchange.settings.retry.tries
+    const all = tries(group.balancing)
+    this.#triesLeft = limit > 0 ? Math.min(limit, all) : all
+  }
+
+  async run(): Promise<Forwarded> {
+    const { call } = this.#exchange
+    const { upstream } = this.#group.balancing
+    for (;;) {
+      const attempt = this.#selection.next()
+      if (!attempt) return this.#nobody()
+      this.#firstAt ??= attempt.startedAt
+      this.#triesLeft -= 1
+      call.attempts.push(attempt)
+      let trial = new Try(attempt, this.#tryOptions())
+      let result = await this.#send(trial)
+      let verdict = this.#judge(trial, result)
+      if (verdict.resend) {
+        // The peer had closed a kept connection: the same peer is asked once more on a fresh one.
+        this.#end(trial, result, verdict)
+        const again = this.#selection.reserve(trial.attempt.peer!, trial.attempt.pick)
+        call.attempts.push(again)
+        trial = new Try(again, this.#tryOptions())
+        result = await this.#send(trial, true)
+        verdict = this.#judge(trial, result)
+      }
+      if (verdict.next) {
+        this.#end(trial, result, verdict)
+        this.#retries += 1
+        if (!(await this.#backOff())) return done
+        retryBegan(upstream, performance.now())
+        continue
+      }
+      if (verdict.denial) {
+        call.denial = verdict.denial
+        deny(upstream, verdict.denial)
+      }
+      if (result.kind === 'head')
+        return answer(this.#exchange, this.#group, trial, result.head, verdict, this.#env)
+      this.#end(trial, result, verdict)
+      const { body, gone } = this.#exchange
+      if (gone) return done
+      return { kind: 'refused', status: body?.fault ? bodyFaultStatus(body.fault) : verdict.status }
+    }
+  }
+
+  #tryOptions() {
+    const { settings, call, response } = this.#exchange
+    return {
+      connectTimeout: settings.connectTimeout,
+      sendTimeout: settings.proxySendTimeout,
+      readTimeout: settings.readTimeout,
+      maxHead: settings.bufferSize,
+      method: settings.method?.(call) || call.method,
+      upgrade: this.#head.upgrade,
+      interim: (status: number, headers: string[]) => {
+        // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
+        if (status === 100 || call.httpVersion !== '1.1' || response.headersSent || !response.socket) return
+        response.writeInformation(status, headers)
+      },
+    }
+  }
+
+  /** @param fresh not on a kept connection */
+  async #send(trial: Try, fresh = false): Promise<TryResult> {
+    const { settings } = this.#exchange
+    const { attempt } = trial
+    const peer = attempt.peer!
+    const reused = fresh ? undefined : this.#group.pool.take(peer, attempt.startedAt)
+    const stay = this.#exchange.onLeave(() => {
+      if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
+    })
+    const chunked =
+      this.#body !== undefined && !Buffer.isBuffer(this.#body) && this.#body.length === undefined
+    const result = await trial.start(peer, reused, this.#head.text, this.#body, chunked)
+    stay()
+    return result
+  }
+
+  #judge(trial: Try, result: TryResult): Verdict {
+    const { exchange, attempt } = { exchange: this.#exchange, attempt: trial.attempt }
+    const { upstream } = this.#group.balancing
+    const now = performance.now()
+    const body = this.#body
+    if (result.kind === 'head') {
+      attempt.peerStatus = result.head.status
+      attempt.headers = result.head.headers
+      attempt.headerMs = now - attempt.startedAt
+    }
+    const policy = exchange.settings.retry
+    return classify(
+      result.kind === 'head'
+        ? { kind: 'status', status: result.head.status }
+        : { kind: 'failure', ending: result.ending, reason: result.reason, local: result.local },
+      policy,
+      {
+        method: exchange.call.method,
+        sent: trial.sent,
+        answered: trial.connection?.answered ?? false,
+        replayable: body === undefined || Buffer.isBuffer(body) || body.replayable,
+        triesLeft: this.#triesLeft,
+        elapsedMs: now - (this.#firstAt ?? now),
+        mayRetry: () => policy.budget === undefined || mayRetry(upstream, policy.budget, now),
+      },
+    )
+  }
+
+  /** Settles an attempt that gives the client nothing. */
+  #end(trial: Try, result: TryResult, verdict: Verdict): void {
+    settle(trial, verdict, result.kind === 'head' ? undefined : result)
+    trial.discard()
+    keep(this.#group, trial, result.kind === 'head' && result.head.persistent && !this.#head.close)
+    finish(this.#exchange, trial.attempt)
+  }
+
+  #nobody(): Forwarded {
+    const { call } = this.#exchange
+    const { upstream } = this.#group.balancing
+    const attempt = new Attempt(upstream, undefined, performance.now(), '')
+    attempt.ending = 'no_live'
+    attempt.status = 502
+    call.attempts.push(attempt)
+    const denial = this.#selection.denial()
+    call.denial = denial
+    deny(upstream, denial)
+    publishAttempt(call, attempt)
+    return { kind: 'refused', status: 502 }
+  }
+
+  /**
+   * Waits before a second and later retry, with full jitter, so that a short outage is not hammered.
+   * @returns false when the client left meanwhile
+   */
+  #backOff(): Promise<boolean> {
+    const { backoff } = this.#exchange.settings.retry
+    if (this.#exchange.gone) return Promise.resolve(false)
+    if (!backoff || this.#retries < 2) return Promise.resolve(true)
+    const most = Math.min(backoff.max, backoff.base * 2 ** (this.#retries - 2))
+    const { upstream } = this.#group.balancing
+    retryWaits(upstream, 1)
+    return new Promise((resolve) => {
+      const end = (stayed: boolean) => {
+        clearTimeout(timer)
+        stay()
+        retryWaits(upstream, -1)
+        resolve(stayed)
+      }
+      const timer = setTimeout(() => end(true), Math.random() * most)
+      const stay = this.#exchange.onLeave(() => end(false))
+    })
+  }
+}
+
+const clientLeft: TryFailure = {
+  kind: 'failed',
+  ending: 'aborted',
+  reason: 'client_abort',
+  detail: 'client closed the connection',
+  local: false,
+}
+
+/** Writes on the attempt what became of it. */
+export function settle(trial: Try, verdict: Verdict, failure: TryFailure | undefined): void {
+  const { attempt } = trial
+  attempt.failed = verdict.failed
+  attempt.next = verdict.next
+  attempt.reason = verdict.reason
+  attempt.status = verdict.status
+  if (failure) {
+    attempt.ending = failure.ending
+    attempt.detail = failure.detail
+  } else {
+    attempt.ending = verdict.failed || verdict.next ? 'http' : 'ok'
+  }
+}
+
+/** Keeps the connection of a try for another one, where that can be; closes it otherwise. */
+export function keep(group: PeerGroup, trial: Try, persistent: boolean): void {
+  const { connection } = trial
+  if (!connection) return
+  if (persistent && trial.finished && trial.sentAll) group.pool.put(connection, performance.now())
+  else connection.destroy()
+}
+
+/** Tells the memory, and whoever listens, that an attempt has ended. */
+export function finish(exchange: Exchange, attempt: Attempt): void {
+  const now = performance.now()
+  attempt.responseMs ??= now - attempt.startedAt
+  observe(attempt, exchange.call, now)
+  publishAttempt(exchange.call, attempt)
+}
