@@ -31,6 +31,8 @@ export class Call {
   connection = 0
   /** How many requests that connection has carried, this one included. */
   connectionRequests = 1
+  /** Moment that connection was accepted: monotonic milliseconds; 0 when unknown. `$connection_time`. */
+  connectedAt = 0
   /** Normalised, decoded path (latin1 of its UTF-8 bytes); `rewrite` changes it. `$uri`. */
   uri = '/'
   /** Query string without the question mark, untouched. `$args`. */
@@ -70,10 +72,15 @@ export class Call {
   /** Name of the group that was last asked; empty before the first pick. */
   upstream = ''
 
+  /** How long it waited in the group's queue, milliseconds; undefined when it did not. `$upstream_queue_time`. */
+  queueMs: number | undefined = undefined
+
   /** Status for the client; 0 until known; 499 when the client went away first. */
   status = 0
   /** Header names and values in turn, as sent to the client; empty until then. */
   sentHeaders: string[] = []
+  /** Trailer names and values in turn, as sent to the client. */
+  sentTrailers: string[] = []
   /** Bytes written to the client, head included. `$bytes_sent`. */
   bytesSent = 0
   /** Bytes of body written to the client. `$body_bytes_sent`. */
@@ -86,6 +93,8 @@ export class Call {
   denial: string | undefined = undefined
   /** Name of the probe this call is for; empty for a client's request. `$upstream_probe`. */
   probe = ''
+  /** What that probe kept of the answer's body (latin1). `$upstream_probe_body`. */
+  probeBody = ''
   /** What the last rule of `proxy_next_upstream` and friends has to say for humans; empty when nothing. */
   #requestId = ''
 

@@ -37,6 +37,8 @@ export class Attempt {
   startedAt: number
   /** How the choice was made: the method's name, `explored`, `floor`, `unmeasured`, `backup`, `sticky`, `single`. */
   pick: string
+  /** `NEW`, `HIT` or `MISS`; empty when the group has no sticky sessions. `$upstream_sticky_status`. */
+  sticky = ''
 
   /** Time to an established connection; undefined when none was made. 0 on a reused one. */
   connectMs: number | undefined = undefined
