@@ -62,7 +62,7 @@ function clientHeaders(exchange: Exchange, head: ResponseHead): string[] {
     const lower = headers[i]!.toLowerCase()
     if (lower === 'server') server = false
     else if (redirect && (lower === 'location' || lower === 'refresh')) {
-      headers[i + 1] = redirect(call, headers[i + 1]!)
+      headers[i + 1] = redirect(call, lower, headers[i + 1]!)
     }
   }
   if (server) headers.push('Server', 'evenkeel')

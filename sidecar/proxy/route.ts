@@ -15,6 +15,8 @@ export interface Target {
   /** `$proxy_host` and `$proxy_port`. */
   readonly host: string
   readonly port: string
+  /** Why there is no group: what to answer, and what to say in the error log. */
+  readonly failure?: { readonly status: number; readonly text: string }
 }
 
 export interface ProxyPass {
@@ -41,6 +43,12 @@ export interface ErrorPage {
   /** A URI, a `@name`, or an absolute URL to redirect to. */
   readonly to: Text
 }
+
+/**
+ * Rewrites the value of a peer's `location` or `refresh` field.
+ * @param name lower case
+ */
+export type Redirect = (call: Call, name: 'location' | 'refresh', value: string) => string
 
 /** Takes the record of a finished request. */
 export type AccessLog = (call: Call) => void
@@ -77,8 +85,8 @@ export interface Settings {
   readonly closePeer: boolean
   /** Lower-case names that are not passed to the client. */
   readonly hideHeaders: ReadonlySet<string>
-  /** Rewrites `Location` and `Refresh`; undefined when off. */
-  readonly redirect: ((call: Call, value: string) => string) | undefined
+  /** `proxy_redirect`; undefined when off. */
+  readonly redirect: Redirect | undefined
   readonly addHeaders: readonly AddedHeader[]
   readonly errorPages: ReadonlyMap<number, ErrorPage>
   readonly accessLogs: readonly AccessLog[]
@@ -86,6 +94,10 @@ export interface Settings {
   readonly explainHeader: string | undefined
   readonly passLoadReport: boolean
   readonly defaultType: string
+  /** `Server` of responses, and the name at the foot of pages. */
+  readonly serverText: string
+  /** Takes the client's address from a trusted header; undefined where nobody is trusted. */
+  readonly realIp: ((call: Call) => void) | undefined
 }
 
 /** What a location does with a request once its script has run. */
@@ -102,7 +114,15 @@ export type Step =
   | { readonly kind: 'content' }
   /** The URI was changed by `rewrite … last`: look for the location again. */
   | { readonly kind: 'relocate' }
-  | { readonly kind: 'return'; readonly status: number; readonly text: string | undefined }
+  | {
+      readonly kind: 'return'
+      /** 444 closes the connection without an answer. */
+      readonly status: number
+      /** Body, or the URL of a redirect; undefined: the page of that status. */
+      readonly text: string | undefined
+      /** The `if` that it stands in, or behind; undefined: the level's own route. */
+      readonly route: Route | undefined
+    }
   /** An `if` took over: its own route stands in for the location's. */
   | { readonly kind: 'route'; readonly route: Route }
 
