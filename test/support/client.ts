@@ -155,9 +155,13 @@ export function framing(head: Head, method: string): Framing {
   return length === undefined ? 'close' : Number(length)
 }
 
-/** Opens a connection. */
-export async function dial(where: Where): Promise<Client> {
-  const socket = connect({ ...place(where), allowHalfOpen: true, noDelay: true })
+/**
+ * Opens a connection.
+ * @param from address to come from; any of 127.0.0.0/8 will do towards a loopback address
+ */
+export async function dial(where: Where, from?: string): Promise<Client> {
+  const local = from === undefined ? {} : { localAddress: from }
+  const socket = connect({ ...place(where), ...local, allowHalfOpen: true, noDelay: true })
   const client = new Client(socket)
   await Promise.race([once(socket, 'connect'), client.closed])
   if (client.inbox.ended) throw new Error(`no connection to ${where}`)

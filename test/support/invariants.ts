@@ -1,0 +1,227 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Backend } from './backend.ts'
+import { type Sidecar, type SidecarOptions, start } from './sidecar.ts'
+
+/** A request as the access log has it. */
+export interface Logged {
+  readonly status: number
+  /** One address an attempt; the group's name where nobody was eligible. */
+  readonly addresses: readonly string[]
+  readonly statuses: readonly string[]
+  /** One word an attempt, `-` for plain success. */
+  readonly reasons: readonly string[]
+  /** The request line. */
+  readonly request: string
+}
+
+/** Reasons of attempts that a peer cannot have seen a request of. */
+const unseen = new Set(['refused', 'unreachable', 'timeout_connect', 'dns', 'tls', 'stale'])
+
+/** How long what is in progress may take to be counted as over, milliseconds. */
+const settleMs = 2000
+
+/** The program in front of scripted peers, with an access log that tells every attempt. */
+export class Lab {
+  readonly sidecar: Sidecar
+  readonly port: number
+  #backends: readonly Backend[]
+  #records = 0
+  #seen = 0
+
+  constructor(sidecar: Sidecar, backends: readonly Backend[]) {
+    this.sidecar = sidecar
+    this.port = sidecar.port
+    this.#backends = backends
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.sidecar.stop()
+  }
+
+  /** Every record of the access log so far. */
+  async records(): Promise<Logged[]> {
+    const text = await readFile(join(this.sidecar.folder, 'access.log'), 'latin1').catch(() => '')
+    return text.split('\n').filter(Boolean).map(parse)
+  }
+
+  /** The last record of the access log; waits for `count` records in all since the last `settle`. */
+  async record(count = 1): Promise<Logged> {
+    const records = await this.#wait(count)
+    return records.at(-1)!
+  }
+
+  /** The peers' part of the status tree of a group. */
+  async peers(group: string): Promise<Record<string, PeerStatus>> {
+    return this.sidecar.json(`/status/http/upstreams/${group}/peers/`)
+  }
+
+  /**
+   * Asserts what must hold after any traffic: nothing is counted as in progress any more, the process lives and has
+   * raised no alarm, each client request has one record, and the attempts in those records are the requests that the
+   * peers have seen. Counts go from the last call.
+   * @param requests what clients have asked since; undefined when a test cannot know (then records are not counted)
+   * @param options `seen` false where a peer may have missed what was sent to it (the client left in time)
+   */
+  async settle(requests: number | undefined, { seen = true }: { seen?: boolean } = {}): Promise<void> {
+    await this.idle()
+    assert.ok(this.sidecar.running, `the program ended:\n${this.sidecar.stderr}`)
+    const alarms = this.sidecar.stderr
+      .split('\n')
+      .filter((line) => /\[(alert|emerg|crit)\]|Unhandled/i.test(line))
+    assert.deepEqual(alarms, [])
+    const records = await this.#wait(requests ?? 0, seen)
+    if (requests !== undefined) {
+      assert.equal(records.length, requests, `records:\n${records.map((r) => JSON.stringify(r)).join('\n')}`)
+    }
+    const asked = this.#asked()
+    const attempts = records.reduce((sum, record) => sum + sentTo(record), 0)
+    if (seen) assert.equal(attempts, asked - this.#seen, 'attempts in the log and requests seen by the peers')
+    for (const backend of this.#backends) assert.deepEqual(backend.errors, [])
+    this.#records += records.length
+    this.#seen = asked
+  }
+
+  /** Waits until nothing is counted as in progress, in the status tree and in the metrics. */
+  async idle(): Promise<void> {
+    const end = performance.now() + settleMs
+    for (;;) {
+      const busy = [...(await this.#statusBusy()), ...(await this.#metricsBusy())]
+      if (busy.length === 0) return
+      if (performance.now() > end) assert.deepEqual(busy, [], 'still counted as in progress')
+      await sleep(20)
+    }
+  }
+
+  async #statusBusy(): Promise<string[]> {
+    const tree = await this.sidecar.json<StatusTree>('/status/')
+    const peers = Object.entries(tree.http.upstreams).flatMap(([group, { peers }]) =>
+      Object.entries(peers).map(([name, peer]) => [`${group} ${name}`, peer.selected.current] as const),
+    )
+    const zones = Object.entries(tree.http.server_zones).map(
+      ([name, zone]) => [name, zone.requests.processing] as const,
+    )
+    return [...peers, ...zones].filter(([, count]) => count !== 0).map(([name, count]) => `${name}: ${count}`)
+  }
+
+  async #metricsBusy(): Promise<string[]> {
+    const text = await (await fetch(`${this.sidecar.admin}/metrics`)).text()
+    const gauges = text
+      .split('\n')
+      .filter((line) => /^evenkeel_\w*(in_flight|in_progress|waiting)\w*[{ ]/.test(line))
+    assert.ok(gauges.length > 0, 'no gauge of what is in progress')
+    return gauges.filter((line) => !line.endsWith(' 0'))
+  }
+
+  #asked(): number {
+    return this.#backends.reduce((sum, backend) => sum + backend.requests.length, 0)
+  }
+
+  /** The records since the last `settle`, once there are enough of them, or as they are when time is up. */
+  async #wait(count: number, seen = false): Promise<Logged[]> {
+    const end = performance.now() + settleMs
+    for (;;) {
+      const records = (await this.records()).slice(this.#records)
+      const attempts = records.reduce((sum, record) => sum + sentTo(record), 0)
+      const enough = records.length >= count && (!seen || attempts >= this.#asked() - this.#seen)
+      if (enough || performance.now() > end) return records
+      await sleep(10)
+    }
+  }
+}
+
+/** What tests read of a peer in the status tree. */
+export interface PeerStatus {
+  readonly state: string
+  readonly backup: boolean
+  readonly weight: number
+  readonly selected: { readonly current: number; readonly total: number }
+  readonly responses: Readonly<Record<string, number>>
+  readonly health: {
+    readonly fails: number
+    readonly unavailable: number
+    readonly header_time: number
+    readonly response_time: number
+  }
+}
+
+interface StatusTree {
+  readonly http: {
+    readonly upstreams: Readonly<Record<string, { readonly peers: Readonly<Record<string, PeerStatus>> }>>
+    readonly server_zones: Readonly<Record<string, { readonly requests: { readonly processing: number } }>>
+  }
+}
+
+function parse(line: string): Logged {
+  const [status = '', addresses = '', statuses = '', reasons = '', ...request] = line.split('|')
+  const list = (text: string) => (text === '-' || text === '' ? [] : text.split(/, | : /))
+  return {
+    status: Number(status),
+    addresses: list(addresses),
+    statuses: list(statuses),
+    reasons: reasons === '' ? [] : reasons.split(/, | : /),
+    request: request.join('|'),
+  }
+}
+
+/** How many of a request's attempts a peer must have seen. */
+function sentTo(record: Logged): number {
+  return record.addresses.filter(
+    (address, i) => /[:/]/.test(address) && !unseen.has(record.reasons[i] ?? '-'),
+  ).length
+}
+
+/**
+ * Starts the program on what goes into `http`, with a log of the attempts.
+ * @param body nginx syntax; `PORT` and the like stand for free ports
+ */
+export async function lab(
+  body: string,
+  backends: readonly Backend[],
+  options: LabOptions = {},
+): Promise<Lab> {
+  const text = `${options.main ?? ''}
+http {
+  log_format attempts '$status|$upstream_addr|$upstream_status|$upstream_reason|$request';
+  access_log access.log attempts;
+  ${body}
+}
+`
+  return new Lab(await start(text, options), backends)
+}
+
+export interface LabOptions extends SidecarOptions {
+  /** Directives that go before `http`. */
+  readonly main?: string
+}
+
+/** Resident memory of a process in bytes. */
+export async function residentBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) * 1024
+}
+
+/** Who answered how often: `A: 6, B: 6`. */
+export function spread(names: readonly string[]): string {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return [...counts]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([name, count]) => `${name}: ${count}`)
+    .join(', ')
+}
+
+/** Waits until something holds; fails with `what` when it does not in time. */
+export async function eventually(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  withinMs = 3000,
+): Promise<void> {
+  const end = performance.now() + withinMs
+  while (!(await holds())) {
+    if (performance.now() > end) assert.fail(`not in ${withinMs} ms: ${what}`)
+    await sleep(5)
+  }
+}
