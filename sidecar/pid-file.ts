@@ -33,7 +33,7 @@ export function signalPid(path: string, signal: NodeJS.Signals): void {
     throw new PidError(`open() "${path}" failed (${systemError(error)})`)
   }
   const pid = Number(text)
-  if (!/^\d+$/.test(text) || pid < 2) throw new PidError(`invalid PID number "${text}" in "${path}"`)
+  if (!/^\d+$/.test(text) || pid < 1) throw new PidError(`invalid PID number "${text}" in "${path}"`)
   if (isSomebodyElse(pid)) {
     throw new PidError(`process ${pid} is not evenkeel: "${path}" is left over from one that has ended`)
   }

@@ -29,7 +29,7 @@ test('a file that is not there is named', () => {
   )
 })
 
-for (const text of ['', 'abc', '-5', '0', '1']) {
+for (const text of ['', 'abc', '-5', '0']) {
   test(`"${text}" is no process id to send a signal to`, () => {
     writeFileSync(file, text)
     assert.throws(() => signalPid(file, 'SIGHUP'), new PidError(`invalid PID number "${text}" in "${file}"`))

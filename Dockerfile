@@ -1,0 +1,23 @@
+# The dependencies that the program runs on, and nothing that is only needed to work on it.
+FROM node:24-slim AS dependencies
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
+
+FROM node:24-slim
+ENV NODE_ENV=production
+WORKDIR /app
+COPY --from=dependencies /app/node_modules node_modules
+COPY package.json LICENSE ./
+COPY feedback feedback
+COPY probes probes
+COPY sidecar sidecar
+COPY dashboards dashboards
+# Mount the configuration here: evenkeel.conf or evenkeel.yaml.
+WORKDIR /etc/evenkeel
+RUN chown node:node /etc/evenkeel
+USER node
+EXPOSE 8080
+# QUIT drains, as TERM does.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/app/sidecar/evenkeel"]
