@@ -13,6 +13,7 @@ export const peerFields = [
   'checkedAt', // when it was last chosen or failed
   'recoverAt', // success of a choice at or after this moment clears `fails`
   'slowAt', // start of the slow_start ramp; 0 when not ramping
+  'succeeded', // attempts that ended plainly well, without a reason, ever
   'failsTotal', // failed attempts, ever
   'unavailable', // how often `fails` reached max_fails
   'downtimeMs', // spans of unavailability that have ended, summed

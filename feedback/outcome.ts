@@ -74,6 +74,8 @@ export class Attempt {
 
   /** Whether this attempt is counted among the peer's `conns` now. Owned by observe. */
   reserved = false
+  /** Whether its answer was accepted at the header, to be passed to the client. Owned by observe. */
+  accepted = false
   /** Whether this attempt is counted in the group's `waiting` numbers now. Owned by observe. */
   waiting = false
   /** The drifted average that the pick used, from which learning starts; 0 when the kept one was used. */

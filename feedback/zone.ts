@@ -6,13 +6,14 @@ import {
   type PeerField,
   peerFields,
 } from './fields.ts'
+import type { Peer } from './peer.ts'
 import { attemptReasons, denialReasons } from './reasons.ts'
 
 /** Statuses 100 to 599 have a counter each; every other one shares the last. */
 const codes = 501
 const buckets = latencyBucketsMs.length + 1
 /** Seconds the retry budget looks back at most. */
-const budgetSeconds = 64
+export const budgetSeconds = 64
 
 /** One column of numbers: the same field of every peer, by the peer's index. */
 export type Column = Float64Array
@@ -20,35 +21,46 @@ export type Column = Float64Array
 /**
  * The state of one group: every number kept of its peers, column by column, in one shared buffer. A column of a
  * field lies together, so a method that walks the group reads memory in a row.
+ *
+ * A zone outlives reloads. `grow` lays it out anew and puts longer columns in the place of the old ones, so a column
+ * is to be taken from the zone whenever it is used, and not to be kept.
  */
 export class Zone {
-  readonly name: string
+  name: string
   /** How many peers fit. */
-  readonly capacity: number
-  readonly buffer: SharedArrayBuffer
-  readonly group: Float64Array
+  capacity!: number
+  buffer!: SharedArrayBuffer
+  group!: Float64Array
   /** Counters of `denialReasons`. */
-  readonly denials: Float64Array
+  denials!: Float64Array
   /** Requests and retries of each of the last seconds: two numbers a second, and the second they belong to. */
-  readonly budget: Float64Array
+  budget!: Float64Array
   /** Columns by field, for code that reads a peer's slot at once: `zone.peers.conns[peer.index]`. */
-  readonly peers: { readonly [F in PeerField]: Column }
+  peers!: { readonly [F in PeerField]: Column }
   /** `reasons[r][index]`, r the index in `attemptReasons`. */
-  readonly reasons: readonly Column[]
+  reasons!: readonly Column[]
   /** `statuses[code - 100][index]`; the last is for all other codes. */
-  readonly statuses: readonly Column[]
-  /** `headerHistogram[bucket][index]`, and sum and count of the observed. */
-  readonly headerHistogram: readonly Column[]
-  readonly headerSum: Column
-  readonly responseHistogram: readonly Column[]
-  readonly responseSum: Column
+  statuses!: readonly Column[]
+  /** `headerHistogram[bucket][index]`, not added up; their sum is the count. */
+  headerHistogram!: readonly Column[]
+  /** Sum of what the histogram counts, milliseconds. */
+  headerSum!: Column
+  responseHistogram!: readonly Column[]
+  responseSum!: Column
+  /** Peers that the configuration no longer has and that still carry a call; see carry.ts. */
+  readonly retired: Peer[] = []
   #used: Uint8Array
 
   constructor(name: string, capacity: number) {
     this.name = name
-    this.capacity = capacity
+    this.#used = new Uint8Array(capacity)
+    this.#lay(capacity)
+  }
+
+  #lay(capacity: number): void {
     const columns = peerFields.length + attemptReasons.length + codes + 2 * (buckets + 1)
     const fixed = groupFields.length + denialReasons.length + budgetSeconds * 3
+    this.capacity = capacity
     this.buffer = new SharedArrayBuffer(8 * (columns * capacity + fixed))
     let offset = 0
     const take = (length: number): Float64Array => {
@@ -70,7 +82,25 @@ export class Zone {
     this.headerSum = take(capacity)
     this.responseHistogram = takeMany(buckets)
     this.responseSum = take(capacity)
-    this.#used = new Uint8Array(capacity)
+  }
+
+  /** How many slots are free. */
+  get room(): number {
+    let free = 0
+    for (const used of this.#used) if (used === 0) free += 1
+    return free
+  }
+
+  /** Makes room for more peers. Every slot keeps its index and its numbers. */
+  grow(capacity: number): void {
+    if (capacity <= this.capacity) return
+    const before = [this.group, this.denials, this.budget, ...this.#columns()]
+    this.#lay(capacity)
+    const after = [this.group, this.denials, this.budget, ...this.#columns()]
+    for (const [i, numbers] of before.entries()) after[i]!.set(numbers)
+    const used = new Uint8Array(capacity)
+    used.set(this.#used)
+    this.#used = used
   }
 
   get(field: GroupField): number {
@@ -94,7 +124,8 @@ export class Zone {
     const index = this.#used.indexOf(0)
     if (index < 0) return undefined
     this.#used[index] = 1
-    for (const column of this.#columns()) column[index] = 0
+    // Memory that was never written stays unwritten: most of it is counters of statuses that nobody sends.
+    for (const column of this.#columns()) if (column[index] !== 0) column[index] = 0
     this.peers.ok[index] = 1
     return index
   }
