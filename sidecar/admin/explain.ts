@@ -1,0 +1,156 @@
+import type { FastifyInstance } from 'fastify'
+import { peerState } from '../../feedback/health.ts'
+import { waitingAge } from '../../feedback/learn.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { ExclusionReason } from '../../feedback/reasons.ts'
+import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
+import { upstreamOf } from './health.ts'
+import { rounded } from './status-peers.ts'
+
+/** Why a request that came now would go where it would go. Times in milliseconds, shares 0 to 1. */
+export interface Explanation {
+  readonly upstream: string
+  readonly method: string
+  /** Whether its only peer is asked whatever its failures, since there is nobody else. */
+  readonly single: boolean
+  readonly peers: readonly PeerExplanation[]
+  readonly retries: Retries
+  /** The same for people, a line each. */
+  readonly text: string
+}
+
+export interface PeerExplanation {
+  readonly peer: string
+  readonly backup: boolean
+  readonly track: string
+  readonly weight: number
+  readonly state: string
+  /** Chance that the next request goes here. */
+  readonly share: number
+  /** Why it has none; undefined when it may be picked. */
+  readonly excluded: ExclusionReason | undefined
+  readonly in_flight: number
+  readonly max_conns: number | undefined
+  /** Failures that count towards `max_fails` now. */
+  readonly fails: number
+  /** Moving average of successful answers; undefined before the first, or where the method keeps none. */
+  readonly avg: number | undefined
+  /** Rate of success, 1 where all is well; undefined where the method keeps none. */
+  readonly ok: number | undefined
+  /** What the method expects an answer to take; undefined where it does not estimate. */
+  readonly expected: number | undefined
+  readonly waiting: number | undefined
+  readonly waiting_age: number | undefined
+  /** The share by `expected` alone, whatever is in progress; undefined where that is not known. */
+  readonly fair_share: number | undefined
+}
+
+export interface Retries {
+  readonly requests: number
+  readonly retries: number
+  /** Retries that wait for their back-off now. */
+  readonly waiting: number
+  readonly budgets: readonly BudgetFacts[]
+}
+
+/** `/explain/UPSTREAM`: as JSON or, with `?format=text`, for people. */
+export function explain(app: FastifyInstance, facts: Facts): void {
+  app.get<{ Params: { '*': string }; Querystring: { format?: string } }>('/explain/*', (request, reply) => {
+    const name = request.params['*']
+    const group = upstreamOf(facts, name)
+    reply.header('cache-control', 'no-store')
+    if (group === undefined) {
+      const upstreams = Array.from(facts.upstreams(), ({ upstream }) => upstream.name)
+      return reply.code(404).send({ error: `no upstream "${name}"`, upstreams })
+    }
+    const explanation = explainUpstream(group, facts.clock.now())
+    if (request.query.format === 'text') return reply.type('text/plain').send(explanation.text)
+    return reply.send(explanation)
+  })
+}
+
+/** Explains a group at a moment. @param now monotonic milliseconds */
+export function explainUpstream(group: UpstreamFacts, now: number): Explanation {
+  const { upstream } = group
+  const shares = group.shares(now)
+  const peers = [
+    ...list(group, upstream.peers, shares.primary, now),
+    ...list(group, upstream.backups, shares.backup, now),
+  ]
+  const { zone } = upstream
+  const retries: Retries = {
+    requests: zone.get('requests'),
+    retries: zone.get('retries'),
+    waiting: zone.get('retriesWaiting'),
+    budgets: group.budgets(),
+  }
+  const facts = { upstream: upstream.name, method: upstream.method, single: upstream.single, peers, retries }
+  return { ...facts, text: toText(facts) }
+}
+
+function list(
+  group: UpstreamFacts,
+  peers: readonly Peer[],
+  shares: readonly number[],
+  now: number,
+): PeerExplanation[] {
+  const excluded = peers.map((peer) => group.exclusion(peer, now))
+  const expected = peers.map((peer) => group.expected(peer, now))
+  // Fair is a share inverse to the expected time, among those that may be picked.
+  const speed = peers.map((_, i) => (excluded[i] === undefined && expected[i]! > 0 ? 1 / expected[i]! : 0))
+  const total = speed.reduce((sum, one) => sum + one, 0)
+  const learns = group.upstream.learning !== undefined
+  return peers.map((peer, i) => {
+    const numbers = peer.zone.peers
+    const at = peer.index
+    return {
+      peer: peer.name,
+      backup: peer.options.backup,
+      track: peer.options.track,
+      weight: peer.options.weight,
+      state: peerState(peer, now),
+      share: rounded(shares[i] ?? 0),
+      excluded: excluded[i],
+      in_flight: numbers.conns[at]!,
+      max_conns: peer.options.max_conns || undefined,
+      fails: numbers.fails[at]!,
+      avg: learns && numbers.avg[at]! > 0 ? rounded(numbers.avg[at]!) : undefined,
+      ok: learns ? rounded(numbers.ok[at]!) : undefined,
+      expected: expected[i] === undefined ? undefined : rounded(expected[i]),
+      waiting: learns ? numbers.waiting[at]! : undefined,
+      waiting_age: learns ? rounded(waitingAge(peer, now)) : undefined,
+      fair_share: total > 0 && expected[i] !== undefined ? rounded(speed[i]! / total) : undefined,
+    }
+  })
+}
+
+function toText(about: Omit<Explanation, 'text'>): string {
+  const lines = [`upstream ${about.upstream}, ${about.method}${about.single ? ', a single peer' : ''}`]
+  const primaries = about.peers.filter(({ backup }) => !backup)
+  const standby = primaries.some(({ excluded }) => excluded === undefined)
+  for (const peer of about.peers) {
+    const share = `${(100 * peer.share).toFixed(1)} %`
+    let what = peer.excluded === undefined ? share : `none, ${peer.excluded}`
+    if (peer.backup) {
+      what =
+        peer.excluded !== undefined || !standby
+          ? `${what} (backup)`
+          : `${share} once no primary is ready (backup)`
+    }
+    const notes = [`${peer.in_flight} in flight`]
+    if (peer.max_conns !== undefined) notes[0] += ` of ${peer.max_conns}`
+    if (peer.fails > 0) notes.push(`${peer.fails} failed`)
+    if (peer.expected !== undefined) notes.push(`${peer.expected} ms expected`)
+    if (peer.avg !== undefined) notes.push(`${peer.avg} ms on average`)
+    if (peer.ok !== undefined && peer.ok < 0.995) notes.push(`${(100 * peer.ok).toFixed(0)} % succeed`)
+    if (peer.waiting_age) notes.push(`waited for ${Math.round(peer.waiting_age)} ms in all`)
+    lines.push(`  ${peer.peer}: ${what}; ${notes.join(', ')}`)
+  }
+  const { requests, retries, waiting, budgets } = about.retries
+  lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
+  for (const { location, ratio, min, window } of budgets) {
+    const percent = Number((100 * ratio).toFixed(2))
+    lines.push(`    ${location}: at most ${percent} % of the last ${window / 1000} s, and ${min} a second`)
+  }
+  return `${lines.join('\n')}\n`
+}

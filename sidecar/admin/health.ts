@@ -1,0 +1,43 @@
+import type { FastifyInstance } from 'fastify'
+import type { Facts, UpstreamFacts } from './facts.ts'
+
+/**
+ * `/healthz` says that the process answers; `/readyz` that it takes requests. Peers do not count for either, since
+ * an orchestrator that restarts or unplugs the balancer for its peers' sake helps nobody. Who wants to know of
+ * them asks with `?upstream=NAME`.
+ */
+export function health(app: FastifyInstance, facts: Facts): void {
+  app.get('/healthz', (_request, reply) => reply.header('cache-control', 'no-store').send({ ok: true }))
+  app.get<{ Querystring: { upstream?: string | string[] } }>('/readyz', (request, reply) => {
+    reply.header('cache-control', 'no-store')
+    if (facts.draining()) return reply.code(503).send({ ok: false, reason: 'draining' })
+    if (!facts.ready()) return reply.code(503).send({ ok: false, reason: 'not listening yet' })
+    for (const name of [request.query.upstream ?? []].flat()) {
+      const group = upstreamOf(facts, name)
+      if (group === undefined) return reply.code(404).send({ error: `no upstream "${name}"` })
+      const reason = unready(group, facts.clock.now())
+      if (reason !== undefined) return reply.code(503).send({ ok: false, reason })
+    }
+    return reply.send({ ok: true })
+  })
+}
+
+/** Finds a group by its name, which nginx compares without case. */
+export function upstreamOf(facts: Facts, name: string): UpstreamFacts | undefined {
+  for (const group of facts.upstreams()) {
+    if (group.upstream.name.toLowerCase() === name.toLowerCase()) return group
+  }
+  return undefined
+}
+
+/** Why the group could serve nobody now, peer by peer; undefined when it could. */
+function unready(group: UpstreamFacts, now: number): string | undefined {
+  const { name, peers, backups } = group.upstream
+  const reasons: string[] = []
+  for (const peer of [...peers, ...backups]) {
+    const reason = group.exclusion(peer, now)
+    if (reason === undefined) return undefined
+    reasons.push(`${peer.name} ${reason}`)
+  }
+  return `no peer of upstream "${name}" is ready: ${reasons.join(', ') || 'it has none'}`
+}

@@ -1,0 +1,97 @@
+import type { Peer } from '../../feedback/peer.ts'
+import type { Column, Zone } from '../../feedback/zone.ts'
+import { escapeLabel } from './exposition.ts'
+import type { UpstreamFacts } from './facts.ts'
+import { retiredOf } from './retired.ts'
+
+/** Peers that share one set of labels: one, unless a group lists an address twice. */
+export interface Series {
+  readonly group: UpstreamFacts
+  readonly zone: Zone
+  readonly first: Peer
+  readonly peers: readonly Peer[]
+  /** Whether the configuration has it no more. */
+  readonly retired: boolean
+  /** Chance that the next request goes there, 0 to 1. */
+  readonly share: number
+  /** Labels without the closing brace: `{upstream="a",peer="127.0.0.1:80",track="stable"`. */
+  readonly labels: string
+}
+
+/** The series of a group now. A retired peer has its own until its last call ends. */
+export function seriesOf(group: UpstreamFacts, now: number): Series[] {
+  const { upstream } = group
+  const { primary, backup } = group.shares(now)
+  // Backups get a share only where no primary has one.
+  const standby = primary.some((share) => share > 0)
+  const found = new Map<string, { peers: Peer[]; retired: boolean; share: number }>()
+  const add = (peer: Peer, retired: boolean, share: number) => {
+    const labels = `{upstream="${escapeLabel(upstream.name)}",peer="${escapeLabel(peer.name)}",track="${escapeLabel(peer.options.track)}"`
+    const entry = found.get(labels)
+    if (entry === undefined) {
+      found.set(labels, { peers: [peer], retired, share })
+      return
+    }
+    entry.peers.push(peer)
+    entry.share += share
+  }
+  for (const [i, peer] of upstream.peers.entries()) add(peer, false, primary[i] ?? 0)
+  for (const [i, peer] of upstream.backups.entries()) add(peer, false, standby ? 0 : (backup[i] ?? 0))
+  for (const peer of retiredOf(group)) add(peer, true, 0)
+  return Array.from(found, ([labels, { peers, retired, share }]) => ({
+    group,
+    zone: upstream.zone,
+    first: peers[0]!,
+    peers,
+    retired,
+    share,
+    labels,
+  }))
+}
+
+/** A column's number of a series: the sum over its peers. */
+export function sum(series: Series, column: Column): number {
+  if (series.peers.length === 1) return column[series.first.index]!
+  return series.peers.reduce((total, peer) => total + column[peer.index]!, 0)
+}
+
+/** A number told of each group. */
+export interface GroupMetric {
+  readonly name: string
+  readonly type: 'counter' | 'gauge'
+  readonly help: string
+  read(zone: Zone): number
+}
+
+export const groupMetrics: readonly GroupMetric[] = [
+  {
+    name: 'evenkeel_upstream_requests_total',
+    type: 'counter',
+    help: 'Requests that asked the group for a peer.',
+    read: (zone) => zone.get('requests'),
+  },
+  {
+    name: 'evenkeel_upstream_attempts_total',
+    type: 'counter',
+    help: 'Attempts begun at peers of the group.',
+    read: (zone) => zone.get('tries'),
+  },
+  {
+    name: 'evenkeel_upstream_retries_total',
+    type: 'counter',
+    help: 'Attempts after the first one of a request.',
+    read: (zone) => zone.get('retries'),
+  },
+  {
+    name: 'evenkeel_upstream_retries_waiting',
+    type: 'gauge',
+    help: 'Retries that wait for their back-off.',
+    read: (zone) => zone.get('retriesWaiting'),
+  },
+  {
+    name: 'evenkeel_upstream_idle_connections',
+    type: 'gauge',
+    help: 'Idle connections kept to peers of the group.',
+    read: (zone) => zone.get('keepalive'),
+  },
+]

@@ -1,0 +1,216 @@
+import { chmod } from 'node:fs/promises'
+import { type AddressInfo, isIPv4 } from 'node:net'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import type { Address } from '../../feedback/peer.ts'
+import type { Answer } from './answer.ts'
+import { explain } from './explain.ts'
+import type { Facts } from './facts.ts'
+import { type Asked, type Gate, refuseChange, refuseHost } from './guard.ts'
+import { health } from './health.ts'
+import { metrics } from './metrics.ts'
+import { prometheusResponse } from './prometheus.ts'
+import { reload } from './reload.ts'
+import { running } from './running.ts'
+import { clearSocket } from './socket.ts'
+import { statusResponse } from './status.ts'
+
+/** An `admin` line: where to listen, and whether only what changes and tells little is served there. */
+export interface AdminListener {
+  /** Host `*` is every IPv4 address; port 0 any free one. */
+  readonly address: Address
+  readonly readonly: boolean
+}
+
+export interface AdminServer {
+  /** Where it listens: `127.0.0.1:9900`, `[::1]:9900`, `unix:/path`. */
+  readonly addresses: readonly string[]
+  /** Stops listening and lets requests in progress end, for at most a second. */
+  close(): Promise<void>
+}
+
+/** No request to the admin server is large; anything bigger is a mistake or worse. */
+const bodyLimit = 16 * 1024
+/** How long a client may take to send its request, and to take its answer, milliseconds. */
+const requestTimeout = 10_000
+const silentTimeout = 60_000
+const connectionLimit = 256
+
+/**
+ * Opens the admin server on all its addresses, or on none: when one cannot be opened the others are closed again.
+ * @param report told of errors that are ours, a line each
+ */
+export async function startAdmin(
+  listeners: readonly AdminListener[],
+  facts: Facts,
+  report: (text: string) => void = console.error,
+): Promise<AdminServer> {
+  const open: { app: FastifyInstance; text: string }[] = []
+  const close = async () => {
+    await Promise.all(open.map(({ app }) => stop(app)))
+  }
+  try {
+    for (const { address, readonly } of listeners) {
+      const app = adminApp(facts, {
+        readonly,
+        local: isLocal(address),
+        unix: address.kind === 'unix',
+        report,
+      })
+      open.push({ app, text: await listen(app, address) })
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+  return { addresses: open.map(({ text }) => text), close }
+}
+
+/** Whether only this host can reach the address. */
+function isLocal(address: Address): boolean {
+  if (address.kind === 'unix') return true
+  const { host } = address
+  return host === 'localhost' || host === '::1' || (isIPv4(host) && host.startsWith('127.'))
+}
+
+async function listen(app: FastifyInstance, address: Address): Promise<string> {
+  if (address.kind === 'unix') {
+    await clearSocket(address.path)
+    await app.listen({ path: address.path })
+    // Whoever can open the socket can change things, so it belongs to this user alone.
+    await chmod(address.path, 0o600)
+    return `unix:${address.path}`
+  }
+  const host = address.host === '*' ? '0.0.0.0' : address.host
+  await app.listen({ host, port: address.port })
+  // A server that listens on a port has an address of this form.
+  const bound = app.server.address() as AddressInfo
+  return bound.family === 'IPv6' ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`
+}
+
+async function stop(app: FastifyInstance): Promise<void> {
+  const timer = setTimeout(() => app.server.closeAllConnections(), 1000)
+  await app.close()
+  clearTimeout(timer)
+}
+
+/** What the admin server may be asked on one of its addresses. */
+export interface AdminOptions {
+  readonly readonly: boolean
+  /** Whether only this host can reach it. */
+  readonly local: boolean
+  readonly unix: boolean
+  readonly report: (text: string) => void
+}
+
+/** The admin server of one address, not listening yet. */
+export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
+  const app = Fastify({
+    bodyLimit,
+    requestTimeout,
+    connectionTimeout: silentTimeout,
+    keepAliveTimeout: 30_000,
+    forceCloseConnections: 'idle',
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
+    exposeHeadRoutes: true,
+  })
+  app.server.maxConnections = connectionLimit
+  app.server.headersTimeout = requestTimeout
+
+  // Bodies are JSON or nothing at all.
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
+    try {
+      done(null, body === '' ? undefined : JSON.parse(String(body)))
+    } catch {
+      done(Object.assign(new Error('the body is not valid JSON'), { statusCode: 400 }))
+    }
+  })
+
+  app.addHook('onRequest', async (request, reply) => {
+    const gate: Gate = { ...options, hosts: facts.hosts(), token: facts.token() }
+    const asked = askedOf(request)
+    const changes = request.method !== 'GET' && request.method !== 'HEAD'
+    const unknown = request.is404 || isTree(request)
+    const refusal = refuseHost(asked, gate) ?? (changes && !unknown ? refuseChange(asked, gate) : undefined)
+    if (refusal === undefined) return
+    if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')
+    return reply.code(refusal.status).send({ error: refusal.error })
+  })
+  app.setNotFoundHandler((request, reply) => {
+    const other = request.method === 'GET' ? 'POST' : 'GET'
+    const path = request.url.split('?', 1)[0]!
+    if (app.findRoute({ url: path, method: other }) !== null) {
+      return reply
+        .code(405)
+        .header('allow', other === 'GET' ? 'GET, HEAD' : 'POST')
+        .send({ error: 'method not allowed' })
+    }
+    return reply.code(404).send({ error: 'there is nothing here; "/" lists what there is' })
+  })
+  app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
+    const status = error.statusCode ?? 500
+    if (status >= 500)
+      options.report(`admin: ${request.method} ${request.routeOptions.url}: ${error.message}`)
+    return reply.code(status).send({ error: status >= 500 ? 'internal error' : error.message })
+  })
+
+  health(app, facts)
+  metrics(app, facts)
+  const status = (request: FastifyRequest, reply: FastifyReply) => carry(statusOf(request, facts), reply)
+  for (const url of ['/status', '/status/*']) app.all(url, status)
+  if (options.readonly) return app
+  app.get('/', (_request, reply) => reply.type('text/plain').send(contents))
+  explain(app, facts)
+  running(app, facts)
+  reload(app, facts)
+  app.get('/metrics/angie', (request, reply) =>
+    carry(prometheusResponse(facts, 'all', request.method), reply),
+  )
+  return app
+}
+
+const contents = `evenkeel
+
+GET  /healthz             the process answers
+GET  /readyz              requests are taken; ?upstream=NAME asks for a ready peer too
+GET  /status/             the state of everything, in the shape of Angie's API
+GET  /metrics             for Prometheus
+GET  /metrics/angie       for Prometheus, under the names of Angie's template "all"
+GET  /explain/UPSTREAM    why a request would go where it would go; ?format=text
+GET  /config              the configuration that runs; ?format=yaml or json
+POST /reload              read the configuration anew
+`
+
+function isTree(request: FastifyRequest): boolean {
+  return request.routeOptions.url?.startsWith('/status') === true
+}
+
+function askedOf({ headers }: FastifyRequest): Asked {
+  return {
+    host: headers.host,
+    origin: headers.origin,
+    contentType: headers['content-type'],
+    authorization: headers.authorization,
+  }
+}
+
+/** The status tree speaks of errors as Angie's API does, wrong methods included. */
+function statusOf(request: FastifyRequest, facts: Facts): Answer {
+  const [target = '', query = ''] = split(request.url)
+  let path = target
+  try {
+    path = decodeURIComponent(target)
+  } catch {
+    // A name that is no UTF-8 is no name in the tree.
+  }
+  return statusResponse(facts, path, query, request.method, request.socket.localAddress ?? 'unix:')
+}
+
+function split(url: string): [string, string] {
+  const mark = url.indexOf('?')
+  return mark < 0 ? [url, ''] : [url.slice(0, mark), url.slice(mark + 1)]
+}
+
+function carry(answer: Answer, reply: FastifyReply): FastifyReply {
+  return reply.code(answer.status).headers(answer.headers).send(answer.body)
+}

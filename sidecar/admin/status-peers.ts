@@ -1,0 +1,128 @@
+import { downtime, type PeerState, peerState } from '../../feedback/health.ts'
+import { waitingAge } from '../../feedback/learn.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import { attemptReasons } from '../../feedback/reasons.ts'
+import type { Zone } from '../../feedback/zone.ts'
+import type { Facts, UpstreamFacts } from './facts.ts'
+import { retiredOf } from './retired.ts'
+import type { Entry } from './tree.ts'
+
+/** The peers of a group in the status tree: primaries, backups, and those that only finish their calls. */
+export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
+  const { upstream } = group
+  const now = facts.clock.now()
+  // Shares are worked out for the whole group at once, and only where somebody looks at them.
+  let shares: ReturnType<UpstreamFacts['shares']> | undefined
+  const share = (list: 'primary' | 'backup', at: number) => {
+    shares ??= group.shares(now)
+    return shares[list][at] ?? 0
+  }
+  for (const [at, peer] of upstream.peers.entries()) {
+    const extras = () => peerExtras(group, peer, now, share('primary', at))
+    yield [peer.name, () => peerEntries(peer, peerState(peer, now), now, extras)]
+  }
+  for (const [at, peer] of upstream.backups.entries()) {
+    const extras = () => peerExtras(group, peer, now, share('backup', at))
+    yield [peer.name, () => peerEntries(peer, peerState(peer, now), now, extras)]
+  }
+  for (const peer of retiredOf(group)) {
+    const extras = (): Entry[] => [['retired', true], ...observed(peer, now)]
+    yield [peer.name, () => peerEntries(peer, 'draining', now, extras)]
+  }
+}
+
+function* peerEntries(
+  peer: Peer,
+  state: PeerState | 'draining',
+  now: number,
+  extras: () => Iterable<Entry>,
+): Generator<Entry> {
+  const { zone, index, options } = peer
+  const numbers = zone.peers
+  const whole = (ms: number) => (ms > 0 ? Math.max(1, Math.round(ms)) : 0)
+  yield ['server', peer.server]
+  yield ['backup', options.backup]
+  yield ['weight', options.weight]
+  yield ['state', state]
+  yield [
+    'selected',
+    function* () {
+      yield ['current', numbers.conns[index]!]
+      yield ['total', numbers.selected[index]!]
+      const last = numbers.selectedWallAt[index]!
+      // Angie keeps whole seconds of it.
+      if (last > 0) yield ['last', new Date(Math.floor(last / 1000) * 1000)]
+    },
+  ]
+  if (options.max_conns > 0) yield ['max_conns', options.max_conns]
+  yield ['responses', () => responses(zone, index)]
+  yield [
+    'data',
+    () => [
+      ['sent', numbers.bytesSent[index]!],
+      ['received', numbers.bytesReceived[index]!],
+    ],
+  ]
+  yield [
+    'health',
+    function* () {
+      yield ['fails', numbers.failsTotal[index]!]
+      yield ['unavailable', numbers.unavailable[index]!]
+      yield ['downtime', Math.floor(downtime(peer, now))]
+      const since = numbers.downstartWallAt[index]!
+      if (since > 0) yield ['downstart', new Date(since)]
+      // 0 says that there is no data, so a peer that answers within half a millisecond shows 1.
+      yield ['header_time', whole(numbers.headerTime[index]!)]
+      yield ['response_time', whole(numbers.responseTime[index]!)]
+    },
+  ]
+  yield ['sid', options.sid]
+  yield ['evenkeel', extras]
+}
+
+/** Statuses that the peer has sent, with how often; those outside 100 to 599 together under `xxx`. */
+function* responses(zone: Zone, index: number): Generator<Entry> {
+  const last = zone.statuses.length - 1
+  for (let i = 0; i <= last; i += 1) {
+    const count = zone.statuses[i]![index]!
+    if (count > 0) yield [i === last ? 'xxx' : String(100 + i), count]
+  }
+}
+
+function* peerExtras(group: UpstreamFacts, peer: Peer, now: number, share: number): Generator<Entry> {
+  yield ['track', peer.options.track]
+  yield ['share', rounded(share)]
+  const excluded = group.exclusion(peer, now)
+  if (excluded !== undefined) yield ['excluded', excluded]
+  const expected = group.expected(peer, now)
+  if (expected !== undefined) yield ['expected', rounded(expected)]
+  yield* observed(peer, now)
+}
+
+/** What the zone says of a peer beyond Angie's fields. Times in milliseconds. */
+function* observed(peer: Peer, now: number): Generator<Entry> {
+  const { zone, index } = peer
+  const numbers = zone.peers
+  yield ['avg', rounded(numbers.avg[index]!)]
+  yield ['ok', rounded(numbers.ok[index]!)]
+  yield ['header_time', rounded(numbers.headerTime[index]!)]
+  yield ['response_time', rounded(numbers.responseTime[index]!)]
+  yield ['waiting', numbers.waiting[index]!]
+  yield ['waiting_age', rounded(waitingAge(peer, now))]
+  yield ['explored', numbers.explored[index]!]
+  yield ['unmeasured', numbers.unmeasured[index]!]
+  yield [
+    'reasons',
+    function* () {
+      for (const [r, reason] of attemptReasons.entries()) {
+        const count = zone.reasons[r]![index]!
+        if (count > 0) yield [reason, count]
+      }
+    },
+  ]
+}
+
+/** Six significant digits: more would be noise to a reader. */
+export function rounded(value: number): number {
+  return Number.isFinite(value) ? Number(value.toPrecision(6)) : 0
+}

@@ -1,0 +1,145 @@
+import { denialReasons } from '../../feedback/reasons.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import { type Answer, answer, uncached } from './answer.ts'
+import type { Facts, UpstreamFacts } from './facts.ts'
+import { statusJson } from './status-json.ts'
+import { peers } from './status-peers.ts'
+import { type Branch, type Entry, empty, find, type Node } from './tree.ts'
+
+/**
+ * Answers a request for a part of the status tree, on the admin server as on a data port (`api /status/;`).
+ * @param path the place in the API's tree, decoded: `/status/http/upstreams/`, with or without the last slash
+ * @param query the query string without its question mark: `pretty=off` and `date=epoch` mean something
+ * @param address local address of the connection, without the port, which the tree shows
+ */
+export function statusResponse(
+  facts: Facts,
+  path: string,
+  query: string,
+  method: string,
+  address: string,
+): Answer {
+  const args = new URLSearchParams(query)
+  const format = { pretty: args.get('pretty') !== 'off', epoch: args.get('date') === 'epoch' }
+  const entity = `/${path.replace(/^\//, '')}`
+  const fail = (status: 404 | 405, error: string, description: string): Answer => {
+    const body: Branch = () => [
+      ['error', error],
+      ['description', description],
+    ]
+    const extra = status === 405 ? { allow: 'GET, HEAD' } : {}
+    return answer(method, status, 'application/json', statusJson(body, format), extra)
+  }
+  if (method !== 'GET' && method !== 'HEAD') {
+    const text = `The ${method} method is not allowed for the requested API entity "${entity}".`
+    return fail(405, 'MethodNotAllowed', text)
+  }
+  const node = find(() => [['status', statusTree(facts, address)]], path)
+  if (node === undefined) return fail(404, 'PathNotFound', `Requested API entity "${entity}" doesn't exist.`)
+  return answer(method, 200, 'application/json', statusJson(node, format), uncached)
+}
+
+/**
+ * Everything below `/status`, in the shape and order of Angie's API, so that tools made for it work. What evenkeel
+ * knows beyond it stands under keys named `evenkeel`.
+ * @param address what the tree shows as the server's address
+ */
+export function statusTree(facts: Facts, address: string): Branch {
+  return () => [
+    ['angie', () => program(facts, address)],
+    [
+      'connections',
+      () => Object.entries(pick(facts.connections(), ['accepted', 'dropped', 'active', 'idle'])),
+    ],
+    ['slabs', empty],
+    ['http', () => http(facts)],
+    ['resolvers', empty],
+    ['stream', () => ['server_zones', 'limit_conns', 'upstreams'].map((key): Entry => [key, empty])],
+  ]
+}
+
+function program(facts: Facts, address: string): Entry[] {
+  return [
+    ['version', facts.version],
+    ['build', 'evenkeel'],
+    ['address', address],
+    ['generation', facts.generation()],
+    ['load_time', new Date(facts.loadedAt())],
+  ]
+}
+
+/** The named members in that order, whatever the order of the object. */
+function pick<K extends string>(from: Readonly<Record<K, Node>>, keys: readonly K[]): Record<string, Node> {
+  return Object.fromEntries(keys.map((key) => [key, from[key]]))
+}
+
+function http(facts: Facts): Entry[] {
+  return [
+    ['server_zones', () => clientZones(facts.serverZones(), true)],
+    ['location_zones', () => clientZones(facts.locationZones(), false)],
+    ['caches', empty],
+    ['limit_conns', empty],
+    ['limit_reqs', empty],
+    ['upstreams', () => groups(facts)],
+  ]
+}
+
+function* clientZones(zones: ReadonlyMap<string, ServerZone>, ofServers: boolean): Generator<Entry> {
+  for (const [name, zone] of zones) {
+    yield [
+      name,
+      () => [
+        [
+          'requests',
+          () => [
+            ['total', zone.total],
+            ...(ofServers ? ([['processing', zone.processing]] satisfies Entry[]) : []),
+            ['discarded', zone.discarded],
+          ],
+        ],
+        [
+          'responses',
+          () => [...zone.responses].sort((a, b) => a[0] - b[0]).map(([code, n]) => [String(code), n]),
+        ],
+        [
+          'data',
+          () => [
+            ['received', zone.received],
+            ['sent', zone.sent],
+          ],
+        ],
+      ],
+    ]
+  }
+}
+
+function* groups(facts: Facts): Generator<Entry> {
+  for (const group of facts.upstreams()) {
+    yield [
+      group.upstream.name,
+      () => [
+        ['peers', () => peers(group, facts)],
+        ['keepalive', group.upstream.zone.get('keepalive')],
+        ['evenkeel', () => groupExtras(group)],
+      ],
+    ]
+  }
+}
+
+function* groupExtras(group: UpstreamFacts): Generator<Entry> {
+  const { zone, method } = group.upstream
+  yield ['method', method]
+  yield ['requests', zone.get('requests')]
+  yield ['tries', zone.get('tries')]
+  yield ['retries', zone.get('retries')]
+  yield ['retries_waiting', zone.get('retriesWaiting')]
+  yield [
+    'denials',
+    function* () {
+      for (const [d, reason] of denialReasons.entries()) {
+        const count = zone.denials[d]!
+        if (count > 0) yield [reason, count]
+      }
+    },
+  ]
+}
