@@ -2,7 +2,7 @@ import type { Peer } from './peer.ts'
 import type { ExclusionReason } from './reasons.ts'
 
 /** A peer's state in nginx's words. */
-export const peerStates = ['down', 'unavailable', 'busy', 'recovering', 'up'] as const
+export const peerStates = ['draining', 'down', 'unavailable', 'busy', 'recovering', 'up'] as const
 export type PeerState = (typeof peerStates)[number]
 
 /*
@@ -26,6 +26,8 @@ export function failing(peer: Peer): boolean {
 export function exclusion(peer: Peer, single: boolean, now: number): ExclusionReason | undefined {
   const { options, index } = peer
   if (options.down) return 'down'
+  // A request from before a reload still has the old list before it.
+  if (peer.life.retired) return 'draining'
   const numbers = peer.zone.peers
   if (!single && options.max_fails > 0 && numbers.fails[index]! >= options.max_fails) {
     if (now < numbers.checkedAt[index]! + options.fail_timeout) return 'unavailable'
@@ -83,7 +85,10 @@ function stepBack(peer: Peer, now: number): number {
   return start + slow_start / max_fails || Number.MIN_VALUE
 }
 
-/** Notes since when the peer is unavailable, by both clocks: spans need the one, people the other. */
+/**
+ * Notes since when the peer is unavailable, by both clocks: the one serves spans, the other
+ * people.
+ */
 export function markDown(peer: Peer, now: number): void {
   const numbers = peer.zone.peers
   if (numbers.downstartWallAt[peer.index]! > 0) return
@@ -147,6 +152,7 @@ export function downtime(peer: Peer, now: number): number {
 export function peerState(peer: Peer, now: number): PeerState {
   const { options, index } = peer
   const numbers = peer.zone.peers
+  if (peer.life.retired) return 'draining'
   if (options.down) return 'down'
   if (numbers.downstartWallAt[index]! > 0) return 'unavailable'
   if (options.max_conns > 0 && numbers.conns[index]! >= options.max_conns) return 'busy'

@@ -1,0 +1,79 @@
+import type { RetryBudget } from './policy.ts'
+import type { Upstream } from './upstream.ts'
+import { budgetSeconds, type Zone } from './zone.ts'
+
+/*
+ * The retry budget: so many of a group's requests may be sent again, and no more, so that peers in trouble are not
+ * hammered with retries on top. Requests and retries are counted by the second. A retry that waits for its back-off
+ * counts as one that has begun; otherwise a thousand that wait would all find the budget untouched.
+ *
+ * A retry passes `mayRetry`, then `retryWaits(upstream, 1)` at once, without anything awaited in between; when it
+ * goes, or is given up, `retryWaits(upstream, -1)`; and when it goes `retryBegan`.
+ */
+
+/** A request asks the group for a peer: once a request, however many attempts come of it. */
+export function countRequest(upstream: Upstream, now: number): void {
+  const { zone } = upstream
+  zone.add('requests', 1)
+  zone.budget[cell(zone, now)]! += 1
+}
+
+/**
+ * Whether the budget lets a further attempt of a request go: there may be as many retries within the window as `ratio`
+ * of its requests or as `min` a second, whichever is more.
+ * @param budget undefined: there is none, every retry may go
+ */
+export function mayRetry(upstream: Upstream, budget: RetryBudget | undefined, now: number): boolean {
+  if (budget === undefined) return true
+  const { zone } = upstream
+  const { requests, retries } = recent(zone, budget.window, now)
+  const allowed = Math.max(budget.ratio * requests, (budget.min * budget.window) / 1000)
+  // The smallest part more, since 29 % of 100 is a little less than 29 in binary.
+  return retries + zone.get('retriesWaiting') + 1 <= allowed + 1e-9
+}
+
+/**
+ * A retry waits for its back-off, or has stopped waiting.
+ * @param change 1 or -1
+ */
+export function retryWaits(upstream: Upstream, change: 1 | -1): void {
+  upstream.zone.add('retriesWaiting', change)
+}
+
+/** A retry goes to a peer now. */
+export function retryBegan(upstream: Upstream, now: number): void {
+  const { zone } = upstream
+  zone.add('retries', 1)
+  zone.budget[cell(zone, now) + 1]! += 1
+}
+
+/**
+ * Requests and retries of the running second and those before it.
+ * @param window how far to look back, milliseconds; whole seconds, 1 at least and 64 at most
+ */
+export function recent(zone: Zone, window: number, now: number): { requests: number; retries: number } {
+  const second = Math.floor(now / 1000)
+  const span = Math.min(budgetSeconds, Math.max(1, Math.ceil(window / 1000)))
+  let requests = 0
+  let retries = 0
+  for (let past = 0; past < span && past <= second; past += 1) {
+    const at = 3 * ((second - past) % budgetSeconds)
+    // The cell may still hold what happened a round of the clock earlier.
+    if (zone.budget[at + 2] !== second - past) continue
+    requests += zone.budget[at]!
+    retries += zone.budget[at + 1]!
+  }
+  return { requests, retries }
+}
+
+/** Where the running second's numbers begin: requests, retries, and the second itself. Cleared when it is a new one. */
+function cell(zone: Zone, now: number): number {
+  const second = Math.floor(now / 1000)
+  const at = 3 * (second % budgetSeconds)
+  if (zone.budget[at + 2] !== second) {
+    zone.budget[at] = 0
+    zone.budget[at + 1] = 0
+    zone.budget[at + 2] = second
+  }
+  return at
+}

@@ -1,0 +1,33 @@
+import { latencyBucketsMs } from './fields.ts'
+import type { Column } from './zone.ts'
+
+/**
+ * Counts a time in the histogram of one slot.
+ * @param counts a column a bucket, the last for what lies above every bound
+ * @param sum the column of the sums
+ * @param index the slot
+ * @param ms milliseconds; a time that equals a bound belongs below it, as in Prometheus
+ */
+export function count(counts: readonly Column[], sum: Column, index: number, ms: number): void {
+  let bucket = 0
+  while (bucket < latencyBucketsMs.length && ms > latencyBucketsMs[bucket]!) bucket += 1
+  counts[bucket]![index]! += 1
+  sum[index]! += ms
+}
+
+/** A histogram as Prometheus wants it: bounds and sum in seconds, and every bucket with those below it. */
+export interface Histogram {
+  /** Pairs of upper bound and number of times at or below it; the last bound is Infinity, its number the count. */
+  readonly buckets: readonly (readonly [le: number, count: number])[]
+  readonly sum: number
+}
+
+/** Reads the histogram of one slot. */
+export function read(counts: readonly Column[], sum: Column, index: number): Histogram {
+  let total = 0
+  const buckets = counts.map((column, i): [number, number] => {
+    total += column[index]!
+    return [(latencyBucketsMs[i] ?? Number.POSITIVE_INFINITY) / 1000, total]
+  })
+  return { buckets, sum: sum[index]! / 1000 }
+}
