@@ -18,6 +18,4 @@ WORKDIR /etc/evenkeel
 RUN chown node:node /etc/evenkeel
 USER node
 EXPOSE 8080
-# QUIT drains, as TERM does.
-STOPSIGNAL SIGTERM
 ENTRYPOINT ["/app/sidecar/evenkeel"]
