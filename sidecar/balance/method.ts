@@ -44,6 +44,8 @@ export interface Balancer {
    * eligible: numbers that sum to 1, or all 0 when nobody is ready. For `hash` and `ip_hash`: share of the key space.
    */
   shares(ready: (peer: Peer) => boolean, now: number): number[]
+  /** What an answer of the peer is expected to take now, milliseconds. Absent where the method does not estimate. */
+  expected?(peer: Peer, now: number): number
 }
 
 /** A balancing method as the configuration knows it. */
@@ -58,8 +60,21 @@ export interface Method<S extends TSchema = TSchema> {
   readonly words: readonly string[]
   /** Parameters of `server` that it honours; the others of `serverParams` are refused at load. */
   readonly supports: readonly ServerParam[]
-  /** What must be learnt of attempts for it; undefined: nothing. `variable` compiles `$name`. */
-  learning(args: Static<S>, variable: (text: string) => (call: Call) => string): Learning | undefined
+  /**
+   * What the schema cannot say of the arguments.
+   * @returns the argument that does not fit, as it would be written; undefined when all do
+   */
+  misfit?(args: Static<S>): string | undefined
+  /**
+   * What must be learnt of attempts for it; undefined: nothing.
+   * @param variable compiles `$name`
+   * @param keep the group's `response_time_factor` / 100: how much of an old average stays unless args say otherwise
+   */
+  learning(
+    args: Static<S>,
+    variable: (text: string) => (call: Call) => string,
+    keep?: number,
+  ): Learning | undefined
   /** @param variable compiles a text with variables into a function of the call */
   create(
     upstream: Upstream,

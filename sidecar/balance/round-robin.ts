@@ -18,7 +18,7 @@ export class RoundRobin implements Balancer {
     const columns = peers[0]?.zone.peers
     this.#current = columns?.currentWeight ?? new Float64Array(0)
     this.#effective = columns?.effectiveWeight ?? new Float64Array(0)
-    for (const peer of peers) start(peer)
+    startTurns(peers)
   }
 
   pick(ask: Ask): Peer | undefined {
@@ -59,14 +59,15 @@ export class RoundRobin implements Balancer {
 }
 
 /**
- * Gives a peer that was never chosen its full weight, and one that was kept over a reload no more than its new
- * one. Safe to repeat.
+ * Gives peers that were never chosen their full weight, and those that were kept over a reload no more than their
+ * new one. Every balancer does so for its list; safe to repeat.
  */
-function start(peer: Peer): void {
-  const { effectiveWeight, selected } = peer.zone.peers
-  const weight = peer.options.weight
-  if (selected[peer.index] === 0 || effectiveWeight[peer.index]! > weight)
-    effectiveWeight[peer.index] = weight
+export function startTurns(peers: readonly Peer[]): void {
+  for (const { zone, index, options } of peers) {
+    const { effectiveWeight, selected } = zone.peers
+    if (selected[index] === 0 || effectiveWeight[index]! > options.weight)
+      effectiveWeight[index] = options.weight
+  }
 }
 
 /** How much of its weight a peer has at this point of its slow start, 0 to 1. */
