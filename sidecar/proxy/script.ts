@@ -9,8 +9,6 @@ import { escapeArgs, fitForLine, unescapeRedirect } from './uri.ts'
  */
 export type QuotedText = (call: Call, quote: boolean) => string
 
-export const conditionOperators = ['=', '!=', '~', '~*', '!~', '!~*'] as const
-
 /** When an `if` holds. */
 export type Condition =
   /** The text is neither empty nor `0`. */
@@ -36,7 +34,11 @@ export interface Rewriting {
 
 /** A directive of the rewrite module, compiled. */
 export type ScriptStep =
-  | { readonly kind: 'set'; readonly slot: number; readonly value: QuotedText }
+  | {
+      readonly kind: 'set'
+      readonly assign: (call: Call, value: string) => void
+      readonly value: QuotedText
+    }
   | Rewriting
   | { readonly kind: 'return'; readonly status: number; readonly text: Text | undefined }
   | { readonly kind: 'break' }
@@ -120,7 +122,7 @@ class Run {
   #step(step: ScriptStep, call: Call): Step | 'end' | undefined {
     switch (step.kind) {
       case 'set':
-        call.values[step.slot] = step.value(call, this.quote)
+        step.assign(call, step.value(call, this.quote))
         return undefined
       case 'rewrite':
         return this.#rewrite(step, call)

@@ -1,0 +1,86 @@
+import { BlockList, isIP } from 'node:net'
+import type { Call } from '../../feedback/call.ts'
+
+/** What `set_real_ip_from` and its kin say. */
+export interface RealIpOptions {
+  /** Addresses, networks (`10.0.0.0/8`), or `unix:` for clients on a Unix socket. */
+  readonly from: readonly string[]
+  /** `X-Real-IP`, `X-Forwarded-For` or another field's name. */
+  readonly header: string
+  /** Whether to go on, from the last address of the field to the first, past trusted ones. */
+  readonly recursive: boolean
+}
+
+/**
+ * Takes the client's address from a field that a trusted proxy has written: where the socket's address is trusted,
+ * the last address of the field; with `recursive` the last one that is not trusted itself. A field from anybody
+ * else is left alone.
+ * @throws Error `invalid parameter "…"`
+ */
+export function realIp(options: RealIpOptions): (call: Call) => void {
+  const trusted = new Trusted(options.from)
+  const name = options.header.toLowerCase()
+  return (call) => {
+    // Once is enough: what was taken came from a client that is not trusted.
+    if (call.remoteAddr !== call.realipRemoteAddr) return
+    if (!trusted.has(call.remoteAddr)) return
+    const value = call.header(name)
+    if (value === undefined) return
+    const entries = value.split(/[ ,]+/).filter((entry) => entry !== '')
+    for (let i = entries.length - 1; i >= 0; i -= 1) {
+      const found = addressOf(entries[i]!)
+      if (!found) return
+      call.remoteAddr = found.host
+      call.remotePort = found.port
+      if (!options.recursive || !trusted.has(found.host)) return
+    }
+  }
+}
+
+/** Whose word is taken. */
+class Trusted {
+  #unix = false
+  readonly #list = new BlockList()
+
+  constructor(from: readonly string[]) {
+    for (const text of from) {
+      if (text === 'unix:') {
+        this.#unix = true
+        continue
+      }
+      const [host = '', bits, more] = text.split('/')
+      const kind = isIP(host)
+      const most = kind === 4 ? 32 : 128
+      if (
+        kind === 0 ||
+        more !== undefined ||
+        (bits !== undefined && !(/^\d+$/.test(bits) && +bits <= most))
+      ) {
+        throw new Error(`invalid parameter "${text}"`)
+      }
+      const family = kind === 4 ? 'ipv4' : 'ipv6'
+      if (bits === undefined) this.#list.addAddress(host, family)
+      else this.#list.addSubnet(host, +bits, family)
+    }
+  }
+
+  has(address: string): boolean {
+    if (address.startsWith('unix:')) return this.#unix
+    const kind = isIP(address)
+    return kind !== 0 && this.#list.check(address, kind === 4 ? 'ipv4' : 'ipv6')
+  }
+}
+
+/** Reads `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; the port is empty where there is none. */
+function addressOf(text: string): { readonly host: string; readonly port: string } | undefined {
+  if (isIP(text) === 6) return { host: plain(text), port: '' }
+  const [, v6, v4, port = ''] = /^(?:\[([^\]]*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const host = v6 ?? v4 ?? ''
+  if (isIP(host) !== (v6 === undefined ? 4 : 6) || +port > 65_535) return undefined
+  return { host: plain(host), port }
+}
+
+/** An IPv4 address in IPv6's clothes is the IPv4 address. */
+function plain(address: string): string {
+  return /^::ffff:[\d.]+$/i.test(address) ? address.slice(7) : address.toLowerCase()
+}

@@ -1,0 +1,239 @@
+import type { Call } from '../../feedback/call.ts'
+import { builtinPage } from './builtin-pages.ts'
+import { absoluteUrl } from './redirect.ts'
+import type { ErrorPage, Settings } from './route.ts'
+import { fitForLine, splitArgs } from './uri.ts'
+
+/** What stands instead of a peer's answer. */
+export interface LocalContent {
+  /** Body of a `return`, latin1: then `error_page` has no say. Undefined: the page of the status. */
+  readonly text?: string | undefined
+  /** Media type of `text`; `default_type` where absent. */
+  readonly type?: string | undefined
+  /** URL of a redirect. */
+  readonly location?: string | undefined
+  /** Further fields, names and values in turn. */
+  readonly headers?: readonly string[] | undefined
+}
+
+/** An answer of our own, or the internal redirect that `error_page` makes of it. */
+export type LocalAnswer =
+  | {
+      readonly kind: 'response'
+      readonly status: number
+      /** Names and values in turn: all but `Connection`. */
+      readonly headers: string[]
+      /** Undefined where there is none, as for HEAD. */
+      readonly body: Buffer | undefined
+      /** The connection cannot be used any further: what follows a bad request cannot be trusted. */
+      readonly close: boolean
+    }
+  | { readonly kind: 'redirect'; readonly uri: string; readonly args: string }
+  | { readonly kind: 'named'; readonly name: string }
+
+/** URI changes and internal redirects that one request may have. */
+export const mostRelocations = 10
+
+/** Statuses after which nginx closes the connection, and 431, the standard's word for its 494. */
+const closing = new Set([400, 408, 413, 414, 431, 500, 501])
+
+export const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/**
+ * Makes an answer of our own: a page, a text or a redirect. A failure that has an `error_page` becomes a redirect
+ * inside, once: a failure of the error page itself gets the built-in page.
+ * @param settings of the location in charge
+ */
+export function localResponse(
+  call: Call,
+  settings: Settings,
+  status: number,
+  content: LocalContent = {},
+): LocalAnswer {
+  if (content.text !== undefined) {
+    const type = content.type ?? mediaType(call, settings)
+    return response(call, settings, status, Buffer.from(content.text, 'latin1'), type, content)
+  }
+  const page = errorPage(call, settings, status)
+  call.statusOverride = 0
+  if (!page) return builtin(call, settings, ownStatus(status), content)
+  const to = page.to(call)
+  call.statusOverride = page.status ?? status
+  if (to.startsWith('@')) return { kind: 'named', name: to }
+  if (to.startsWith('/')) {
+    if (call.method !== 'HEAD' && call.method !== 'GET') {
+      call.originalMethod ??= call.method
+      call.method = 'GET'
+    }
+    return { kind: 'redirect', ...splitArgs(to) }
+  }
+  const redirect = redirectStatuses.has(call.statusOverride) ? call.statusOverride : 302
+  call.statusOverride = 0
+  return builtin(call, settings, redirect, { ...content, location: to })
+}
+
+function errorPage(call: Call, settings: Settings, status: number): ErrorPage | undefined {
+  if (call.errorPage || settings.errorPages.size === 0 || call.relocations > mostRelocations) return undefined
+  call.errorPage = true
+  return settings.errorPages.get(status)
+}
+
+/** 494 to 497 are nginx's own words for bad requests; below 200 nothing is an answer. */
+function ownStatus(status: number): number {
+  if (status >= 494 && status <= 497) return 400
+  return status < 200 ? 500 : status
+}
+
+function builtin(call: Call, settings: Settings, status: number, content: LocalContent): LocalAnswer {
+  return response(call, settings, status, builtinPage(status, settings.serverText), 'text/html', content)
+}
+
+function response(
+  call: Call,
+  settings: Settings,
+  wanted: number,
+  body: Buffer | undefined,
+  type: string,
+  content: LocalContent,
+): LocalAnswer {
+  const status = call.statusOverride || ownStatus(wanted)
+  const headers: string[] = []
+  const bodyless = status === 204 || status === 304
+  if (!bodyless) {
+    if (body !== undefined && type !== '') headers.push('Content-Type', type)
+    headers.push('Content-Length', String(body?.length ?? 0))
+  }
+  const { location } = content
+  if (location !== undefined && location !== '') {
+    headers.push('Location', fitForLine(location.startsWith('/') ? absoluteUrl(call, location) : location))
+  }
+  if (content.headers) headers.push(...content.headers)
+  return {
+    kind: 'response',
+    status,
+    headers: withOwnHeaders(call, settings, status, headers),
+    body: bodyless || call.method === 'HEAD' ? undefined : body,
+    close: closing.has(wanted) && content.text === undefined,
+  }
+}
+
+/** nginx's types where the configuration has none; all other names have `default_type`. */
+function mediaType(call: Call, settings: Settings): string {
+  const [, extension = ''] = /\.([^./]+)$/.exec(call.uri) ?? []
+  switch (extension.toLowerCase()) {
+    case 'html':
+      return 'text/html'
+    case 'gif':
+      return 'image/gif'
+    case 'jpg':
+      return 'image/jpeg'
+    default:
+      return settings.defaultType
+  }
+}
+
+/** Status and fields for a client, made of what a peer answered. */
+export interface PassedHead {
+  readonly status: number
+  /** Names and values in turn. */
+  readonly headers: string[]
+}
+
+/**
+ * Adds to a peer's answer what the location says: `proxy_redirect`, `add_header`, and the status of an error page.
+ * @param headers those fields of the peer that are passed on; taken over and changed
+ */
+export function passedHead(call: Call, settings: Settings, status: number, headers: string[]): PassedHead {
+  const { redirect } = settings
+  if (redirect) {
+    for (let i = 0; i < headers.length; i += 2) {
+      const lower = headers[i]!.toLowerCase()
+      if (lower === 'location') headers[i + 1] = fitForLine(redirect(call, lower, headers[i + 1]!))
+      else if (lower === 'refresh') headers[i + 1] = fitForField(redirect(call, lower, headers[i + 1]!))
+    }
+  }
+  // Switching protocols is an answer to the peer's own.
+  const final = status === 101 ? status : call.statusOverride || status
+  return { status: final, headers: withOwnHeaders(call, settings, final, headers) }
+}
+
+/** Whether an answer of a peer is replaced by an error page. */
+export function intercepted(settings: Settings, status: number): boolean {
+  return settings.interceptErrors && status >= 300 && settings.errorPages.has(status)
+}
+
+function withOwnHeaders(call: Call, settings: Settings, status: number, headers: string[]): string[] {
+  call.status = status
+  const own: string[] = []
+  if (!has(headers, 'server')) own.push('Server', settings.serverText)
+  if (!has(headers, 'date')) own.push('Date', httpDate())
+  const added = addedHeaders(call, settings, status)
+  for (let i = 0; i < added.length; i += 2) {
+    // nginx sets these two, where it adds to all others.
+    const lower = added[i]!.toLowerCase()
+    if (lower === 'etag' || lower === 'last-modified') remove(headers, lower)
+  }
+  return [...own, ...headers, ...added]
+}
+
+const addedAnyway = new Set([200, 201, 204, 206, 301, 302, 303, 304, 307, 308])
+/** Fields that the framing hangs on: added ones would contradict it. */
+const framing = new Set(['content-length', 'transfer-encoding', 'connection'])
+
+/**
+ * The fields that `add_header` and `explain_header` add, names and values in turn. One whose value comes out empty
+ * is left out.
+ */
+export function addedHeaders(call: Call, settings: Settings, status: number): string[] {
+  const out: string[] = []
+  for (const { name, lower, value, always } of settings.addHeaders) {
+    if (!always && !addedAnyway.has(status)) continue
+    if (framing.has(lower)) continue
+    const text = value(call)
+    if (text !== '') out.push(name, fitForField(text))
+  }
+  if (settings.explainHeader !== undefined && call.attempts.length > 0) {
+    out.push(settings.explainHeader, fitForField(explained(call)))
+  }
+  return out
+}
+
+/** Each attempt: where it went, what came of it, why, and how its peer was picked. */
+function explained(call: Call): string {
+  const parts = call.attempts.map((attempt) => {
+    const { address, status, peerStatus, reason, pick } = attempt
+    const outcome = [status ?? peerStatus ?? '-', reason].filter((word) => word !== undefined).join(' ')
+    return pick === '' ? `${address} ${outcome}` : `${address} ${outcome} (${pick})`
+  })
+  if (call.denial !== undefined) parts.push(call.denial)
+  return parts.join(', ')
+}
+
+/** RFC 9110 section 5.5: line breaks and other controls in a value are refused or replaced by spaces. */
+function fitForField(text: string): string {
+  return text.replace(/[^\t\x20-\x7e\x80-\xff]/g, ' ')
+}
+
+function has(headers: readonly string[], name: string): boolean {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i]!.toLowerCase() === name) return true
+  return false
+}
+
+function remove(headers: string[], name: string): void {
+  for (let i = headers.length - 2; i >= 0; i -= 2) {
+    if (headers[i]!.toLowerCase() === name) headers.splice(i, 2)
+  }
+}
+
+let dateSecond = 0
+let dateText = ''
+
+/** The date for `Date`, made once a second. */
+function httpDate(): string {
+  const second = Math.floor(Date.now() / 1000)
+  if (second !== dateSecond) {
+    dateSecond = second
+    dateText = new Date(second * 1000).toUTCString()
+  }
+  return dateText
+}
