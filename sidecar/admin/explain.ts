@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { mayRetry, recent } from '../../feedback/budget.ts'
 import { peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -46,11 +47,20 @@ export interface PeerExplanation {
 }
 
 export interface Retries {
+  /** Since the start. */
   readonly requests: number
   readonly retries: number
   /** Retries that wait for their back-off now. */
   readonly waiting: number
-  readonly budgets: readonly BudgetFacts[]
+  readonly budgets: readonly BudgetState[]
+}
+
+/** A location's budget, and what it looks at now. */
+export interface BudgetState extends BudgetFacts {
+  /** Requests and retries within its window. */
+  readonly recent: { readonly requests: number; readonly retries: number }
+  /** Whether a retry would be allowed now. */
+  readonly allows: boolean
 }
 
 /** `/explain/UPSTREAM`: as JSON or, with `?format=text`, for people. */
@@ -82,7 +92,11 @@ export function explainUpstream(group: UpstreamFacts, now: number): Explanation 
     requests: zone.get('requests'),
     retries: zone.get('retries'),
     waiting: zone.get('retriesWaiting'),
-    budgets: group.budgets(),
+    budgets: group.budgets().map((budget) => ({
+      ...budget,
+      recent: recent(zone, budget.window, now),
+      allows: mayRetry(upstream, budget, now),
+    })),
   }
   const facts = { upstream: upstream.name, method: upstream.method, single: upstream.single, peers, retries }
   return { ...facts, text: toText(facts) }
@@ -148,9 +162,11 @@ function toText(about: Omit<Explanation, 'text'>): string {
   }
   const { requests, retries, waiting, budgets } = about.retries
   lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
-  for (const { location, ratio, min, window } of budgets) {
+  for (const { location, ratio, min, window, recent, allows } of budgets) {
     const percent = Number((100 * ratio).toFixed(2))
-    lines.push(`    ${location}: at most ${percent} % of the last ${window / 1000} s, and ${min} a second`)
+    const limit = `at most ${percent} % of the requests of ${window / 1000} s, or ${min} a second`
+    const state = `${recent.retries} of ${recent.requests} now, ${allows ? 'another may go' : 'spent'}`
+    lines.push(`    ${location}: ${limit}; ${state}`)
   }
   return `${lines.join('\n')}\n`
 }

@@ -1,4 +1,5 @@
 import type { Peer } from '../../feedback/peer.ts'
+import type { RetryBudget } from '../../feedback/policy.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
@@ -61,11 +62,12 @@ export interface Connections {
   readonly idle: number
 }
 
-/** One group and what only its live balancer can say of it. */
+/**
+ * One group and what only its live balancer can say of it. Peers that only finish their calls are read from
+ * `upstream.zone.retired`; a group that the configuration no longer has is listed as long as it has some there.
+ */
 export interface UpstreamFacts {
   readonly upstream: Upstream
-  /** Peers that the configuration no longer has and that still carry a call; gone when the last one ends. */
-  readonly retired: readonly Peer[]
   /**
    * Chance of each peer if a request came now, in the order of `upstream.peers`, and of `upstream.backups` as
    * they would share what the primaries leave to them. Each list sums to 1, or is all 0 when nobody in it is ready.
@@ -80,15 +82,9 @@ export interface UpstreamFacts {
 }
 
 /** A `proxy_next_upstream_budget` in force. */
-export interface BudgetFacts {
+export interface BudgetFacts extends RetryBudget {
   /** The location as written: `/api/`. */
   readonly location: string
-  /** 0 to 1. */
-  readonly ratio: number
-  /** Retries a second that are always allowed. */
-  readonly min: number
-  /** Milliseconds that the ratio looks back. */
-  readonly window: number
 }
 
 export type Reloaded = { readonly ok: true } | { readonly ok: false; readonly error: string }

@@ -111,6 +111,7 @@ const excluded: PeerFamily = {
 /** The metrics of peers, in the order in which they are told. */
 export const peerFamilies: readonly PeerFamily[] = [
   field('evenkeel_peer_attempts_total', 'counter', 'selected', 'Attempts begun, first ones and retries.'),
+  field('evenkeel_peer_succeeded_total', 'counter', 'succeeded', 'Attempts that ended plainly well.'),
   reasons,
   responses,
   field('evenkeel_peer_failures_total', 'counter', 'failsTotal', 'Attempts that count against the peer.'),

@@ -37,7 +37,7 @@ export function seriesOf(group: UpstreamFacts, now: number): Series[] {
   }
   for (const [i, peer] of upstream.peers.entries()) add(peer, false, primary[i] ?? 0)
   for (const [i, peer] of upstream.backups.entries()) add(peer, false, standby ? 0 : (backup[i] ?? 0))
-  for (const peer of retiredOf(group)) add(peer, true, 0)
+  for (const peer of retiredOf(upstream)) add(peer, true, 0)
   return Array.from(found, ([labels, { peers, retired, share }]) => ({
     group,
     zone: upstream.zone,

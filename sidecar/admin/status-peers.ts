@@ -25,7 +25,7 @@ export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
     const extras = () => peerExtras(group, peer, now, share('backup', at))
     yield [peer.name, () => peerEntries(peer, peerState(peer, now), now, extras)]
   }
-  for (const peer of retiredOf(group)) {
+  for (const peer of retiredOf(upstream)) {
     const extras = (): Entry[] => [['retired', true], ...observed(peer, now)]
     yield [peer.name, () => peerEntries(peer, 'draining', now, extras)]
   }

@@ -1,0 +1,93 @@
+import { exclusion } from '../../../feedback/health.ts'
+import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
+import { type Learning, Upstream } from '../../../feedback/upstream.ts'
+import { Zone } from '../../../feedback/zone.ts'
+import type { Facts, Reloaded, UpstreamFacts } from '../../../sidecar/admin/facts.ts'
+
+/** 2026-11-30T01:54:49.728Z */
+export const wall = 1_796_003_689_728
+/** The clock of all facts stands here. */
+export const now = 1_000_000
+
+const defaults: ServerOptions = {
+  weight: 1,
+  max_conns: 0,
+  max_fails: 1,
+  fail_timeout: 10_000,
+  slow_start: 0,
+  backup: false,
+  down: false,
+  track: 'stable',
+  sid: '00c23eedc13f75dbfcb6587bda3741b8',
+}
+
+/** A peer in a zone, named like its address. */
+export function peer(zone: Zone, name: string, options: Partial<ServerOptions> = {}): Peer {
+  const address = { kind: 'tcp', host: '127.0.0.1', port: 8001 } as const
+  return new Peer(zone, zone.allocate()!, name, name, address, { ...defaults, ...options })
+}
+
+/** A group of peers by name, with shares equal among those that are ready. */
+export function group(
+  name: string,
+  peers: Readonly<Record<string, Partial<ServerOptions>>>,
+  more: { learning?: Learning; expected?: number; budgets?: UpstreamFacts['budgets']; room?: number } = {},
+): UpstreamFacts {
+  const zone = new Zone(name, Object.keys(peers).length + (more.room ?? 2))
+  const all = Object.entries(peers).map(([name, options]) => peer(zone, name, options))
+  return groupOf(zone, all, more)
+}
+
+/** A group of peers that are made already. */
+export function groupOf(
+  zone: Zone,
+  all: readonly Peer[],
+  more: { learning?: Learning; expected?: number; budgets?: UpstreamFacts['budgets'] } = {},
+): UpstreamFacts {
+  const upstream = new Upstream({
+    name: zone.name,
+    zone,
+    peers: all.filter((peer) => !peer.options.backup),
+    backups: all.filter((peer) => peer.options.backup),
+    method: more.learning ? 'least_time' : 'round_robin',
+    learning: more.learning,
+    responseTimeFactor: 0.9,
+  })
+  const why = (peer: Peer, now: number) => exclusion(peer, upstream.single, now)
+  const even = (peers: readonly Peer[], now: number) => {
+    const ready = peers.filter((peer) => why(peer, now) === undefined).length
+    return peers.map((peer) => (why(peer, now) === undefined ? 1 / ready : 0))
+  }
+  return {
+    upstream,
+    shares: (now) => ({ primary: even(upstream.peers, now), backup: even(upstream.backups, now) }),
+    exclusion: why,
+    expected: () => more.expected,
+    budgets: more.budgets ?? (() => []),
+  }
+}
+
+/** Facts of a program that runs, with whatever differs. */
+export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[] } = {}): Facts {
+  const { groups = [], ...rest } = over
+  return {
+    version: '0.1.0',
+    clock: { now: () => now, wall: () => wall },
+    startedAt: wall - 60_000,
+    generation: () => 1,
+    loadedAt: () => wall,
+    model: () => ({ http: {} }),
+    connections: () => ({ accepted: 7, dropped: 1, active: 2, idle: 3 }),
+    upstreams: () => groups,
+    serverZones: () => new Map(),
+    locationZones: () => new Map(),
+    ready: () => true,
+    draining: () => false,
+    reload: async (): Promise<Reloaded> => ({ ok: true }),
+    lastReload: () => undefined,
+    templates: () => new Map(),
+    hosts: () => [],
+    token: () => undefined,
+    ...rest,
+  }
+}
