@@ -57,6 +57,8 @@ export function learnEnd(attempt: Attempt, call: Call | undefined, now: number):
     return
   }
   const broken = ending === 'error' || ending === 'timeout' || ending === 'invalid_header'
+  // A failure that does not count against the peer is this machine's own: no descriptor, no port.
+  if (broken && !attempt.failed) return
   // What was measured at the header is learnt; only a break in the body after a good header has more to say.
   if (!unmeasured && !(broken && attempt.learnt === 'success')) return
   if (!counts(learning, call)) return
