@@ -24,8 +24,9 @@ export function prometheusResponse(facts: Facts, name: string, method: string): 
 interface Found {
   readonly metric: TemplateMetric
   readonly name: string
-  /** What each matching path begins with; empty when nothing is known. */
+  /** What each matching path begins and ends with; empty when nothing is known. */
   readonly prefix: string
+  readonly suffix: string
   readonly samples: string[]
 }
 
@@ -36,6 +37,7 @@ export function exposition(name: string, template: Template, facts: Facts): stri
       metric,
       name: metric.metric.split('{', 1)[0]!,
       prefix: metric.path instanceof RegExp ? fixedStart(metric.path) : (metric.path ?? ''),
+      suffix: metric.path instanceof RegExp ? fixedEnd(metric.path) : (metric.path ?? ''),
       samples: [],
     }),
   )
@@ -80,7 +82,7 @@ function match(path: string, leaf: Exclude<Node, Branch>, candidates: readonly F
   for (const found of candidates) {
     const wanted = found.metric.path
     if (wanted instanceof RegExp) {
-      if (!path.startsWith(found.prefix)) continue
+      if (!path.startsWith(found.prefix) || !path.endsWith(found.suffix)) continue
       const captures = wanted.exec(path)
       if (captures === null) continue
       take(found, rawValue(scalar(leaf, true)), captures, captures.groups)
@@ -125,4 +127,11 @@ function fixedStart(pattern: RegExp): string {
   // A character before a quantifier is not fixed.
   const fixed = /^[*?+{]/.test(source.slice(1 + run.length)) ? run.slice(0, -1) : run
   return fixed.replaceAll('\\/', '/').replace(/\\$/, '')
+}
+
+/** Likewise what every match of a pattern ends with, from a slash on. */
+function fixedEnd(pattern: RegExp): string {
+  const { source, flags } = pattern
+  if (source.includes('|') || flags.includes('i')) return ''
+  return /\\?(\/[\w-]+)\$$/.exec(source)?.[1] ?? ''
 }
