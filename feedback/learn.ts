@@ -35,7 +35,7 @@ export function learnHeader(attempt: Attempt, call: Call | undefined, now: numbe
   if (learning.mode !== 'header' && !tunnel) return
   release(attempt, peer)
   if (!counts(learning, call)) return
-  if (failedAnswer(attempt)) failure(attempt, peer, learning, now)
+  if (failedAnswer(attempt, learning)) failure(attempt, peer, learning, now)
   else if (learning.mode === 'header') success(attempt, peer, learning, attempt.headerMs, now)
   else teach(attempt, peer, learning, undefined, 1, now)
 }
@@ -53,9 +53,10 @@ export function learnEnd(attempt: Attempt, call: Call | undefined, now: number):
   // These say nothing of the peer.
   if (ending === undefined || ending === 'stale' || ending === 'no_live') return
   if (ending === 'aborted') {
-    if (unmeasured && counts(learning, call)) aborted(attempt, peer, learning, now)
+    if (unmeasured && !learning.plain && counts(learning, call)) aborted(attempt, peer, learning, now)
     return
   }
+  if (learning.plain && ending !== 'ok') return
   const broken = ending === 'error' || ending === 'timeout' || ending === 'invalid_header'
   // A failure that does not count against the peer is this machine's own: no descriptor, no port.
   if (broken && !attempt.failed) return
@@ -65,7 +66,7 @@ export function learnEnd(attempt: Attempt, call: Call | undefined, now: number):
   if (ending === 'timeout' && unmeasured) {
     attempt.learnt = 'failure'
     teach(attempt, peer, learning, attempt.responseMs ?? now - attempt.startedAt, 0, now)
-  } else if (broken || failedAnswer(attempt)) {
+  } else if (broken || failedAnswer(attempt, learning)) {
     failure(attempt, peer, learning, now)
   } else {
     const time = learning.mode === 'header' ? attempt.headerMs : attempt.responseMs
@@ -103,8 +104,9 @@ function counts(learning: Learning, call: Call | undefined): boolean {
  * Whether the answer, complete as it may be, is no success: a status that counts as a failure or is handed on, and
  * of those passed through every 5xx but 501, and 429. The request and not the peer is to blame for other 4xx.
  */
-function failedAnswer(attempt: Attempt): boolean {
+function failedAnswer(attempt: Attempt, learning: Learning): boolean {
   if (attempt.ending === 'http' || attempt.failed) return true
+  if (learning.plain) return false
   const status = attempt.peerStatus ?? 0
   return (status >= 500 && status <= 599 && status !== 501) || status === 429
 }
@@ -123,6 +125,7 @@ function success(
 /** Failing fast is no merit: the time of a failure is not looked at. */
 function failure(attempt: Attempt, peer: Peer, learning: Learning, now: number): void {
   attempt.learnt = 'failure'
+  if (learning.plain) return
   teach(attempt, peer, learning, undefined, 0, now)
 }
 
@@ -180,7 +183,7 @@ function teach(
 /** Passes a changed average on to what is drawn from it. */
 function share(upstream: Upstream, learning: Learning, peer: Peer, before: number): void {
   const { zone } = upstream
-  const trees = learning.shares === true && upstream.peers.length > walkLimit
+  const trees = learning.plain === true && upstream.peers.length > walkLimit
   // A first average moves the group's mean, by which peers without one are measured: take it anew at the next pick.
   if (before === 0 && (trees || zone.get('lastAverage') === 0)) zone.set('medianAt', 0)
   if (!trees || peer.options.backup) return

@@ -14,8 +14,11 @@ export interface Learning {
   readonly decay: number
   /** Which calls are learnt from; undefined: all. An empty answer or `0` means this one is not. */
   readonly account: ((call: Call) => string) | undefined
-  /** Whether the primaries' shares are kept in the zone's `share` and `tree` columns; see share-tree.ts. */
-  readonly shares?: boolean
+  /**
+   * Angie's rule to the letter: every answer passed on is learnt from, whatever its status, and nothing else; the
+   * primaries' shares are kept in the zone's `share` and `tree` columns (see share-tree.ts).
+   */
+  readonly plain?: boolean
 }
 
 /** A named group of peers with its state. */
