@@ -30,9 +30,9 @@ export interface AdminServer {
 
 /** No request to the admin server is large; anything bigger is a mistake or worse. */
 const bodyLimit = 16 * 1024
-/** How long a client may take to send its request, and to take its answer, milliseconds. */
-const requestTimeout = 10_000
-const silentTimeout = 60_000
+/** How long a client may take to send its request, and how long it may be silent, milliseconds. */
+const requestTimeoutMs = 10_000
+const silentTimeoutMs = 60_000
 const connectionLimit = 256
 
 /**
@@ -100,21 +100,30 @@ export interface AdminOptions {
   readonly local: boolean
   readonly unix: boolean
   readonly report: (text: string) => void
+  /** How long a client may take to send its request, milliseconds; 10 s where undefined. */
+  readonly requestTimeout?: number
 }
 
 /** The admin server of one address, not listening yet. */
 export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
+  const { requestTimeout = requestTimeoutMs } = options
   const app = Fastify({
     bodyLimit,
     requestTimeout,
-    connectionTimeout: silentTimeout,
+    connectionTimeout: silentTimeoutMs,
     keepAliveTimeout: 30_000,
     forceCloseConnections: 'idle',
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1024 },
     exposeHeadRoutes: true,
+    // Slow clients are looked for this often.
+    http: { headersTimeout: requestTimeout, connectionsCheckingInterval: Math.ceil(requestTimeout / 2) },
+    frameworkErrors(_error, _request, reply) {
+      // What cannot be routed, as a path with a broken escape. The type is generic over schemas; no route has one.
+      const plain = reply as unknown as FastifyReply
+      return plain.code(400).send({ error: 'the path is not valid' })
+    },
   })
   app.server.maxConnections = connectionLimit
-  app.server.headersTimeout = requestTimeout
 
   // Bodies are JSON or nothing at all.
   app.removeAllContentTypeParsers()
@@ -131,6 +140,7 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
     const asked = askedOf(request)
     const changes = request.method !== 'GET' && request.method !== 'HEAD'
     const unknown = request.is404 || isTree(request)
+    reply.header('x-content-type-options', 'nosniff')
     const refusal = refuseHost(asked, gate) ?? (changes && !unknown ? refuseChange(asked, gate) : undefined)
     if (refusal === undefined) return
     if (refusal.status === 401) reply.header('www-authenticate', 'Bearer')

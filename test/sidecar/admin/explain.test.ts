@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { countRequest, retryBegan } from '../../../feedback/budget.ts'
+import { explainUpstream } from '../../../sidecar/admin/explain.ts'
+import { adminApp } from '../../../sidecar/admin/server.ts'
+import { facts, group, groupOf, now, peer } from './facts.ts'
+
+const learning = { mode: 'last_byte', factor: 0.9, errors: 3, decay: 10_000, account: undefined } as const
+
+/** What of an explanation is told of each peer. */
+function about(explanation: ReturnType<typeof explainUpstream>, keys: readonly string[]): string[] {
+  return explanation.peers.map((peer) => {
+    const all: Record<string, unknown> = { ...peer }
+    return [peer.peer, ...keys.map((key) => String(all[key]))].join(' ')
+  })
+}
+
+test('each peer has its share, or a word for why it has none', () => {
+  const backend = group('backend', {
+    a: {},
+    b: { down: true },
+    c: { max_conns: 1 },
+    d: {},
+    e: { backup: true },
+  })
+  const { zone, peers } = backend.upstream
+  zone.peers.conns[peers[2]!.index] = 1
+  zone.peers.fails[peers[3]!.index] = 1
+  zone.peers.checkedAt[peers[3]!.index] = now - 1000
+  zone.peers.downstartWallAt[peers[3]!.index] = 1
+  const explanation = explainUpstream(backend, now)
+  assert.deepEqual(about(explanation, ['share', 'excluded', 'state', 'in_flight']), [
+    'a 1 undefined up 0',
+    'b 0 down down 0',
+    'c 0 busy busy 1',
+    'd 0 unavailable unavailable 0',
+    'e 1 undefined up 0',
+  ])
+  assert.equal(
+    explanation.text,
+    [
+      'upstream backend, round_robin',
+      '  a: 100.0 %; 0 in flight',
+      '  b: none, down; 0 in flight',
+      '  c: none, busy; 1 in flight of 1',
+      '  d: none, unavailable; 0 in flight, 1 failed',
+      '  e: 100.0 % once no primary is ready (backup); 0 in flight',
+      '  retries: 0 in 0 requests, 0 waiting',
+      '',
+    ].join('\n'),
+  )
+})
+
+test('a backup has its share for real once no primary is ready', () => {
+  const { text } = explainUpstream(group('backend', { a: { down: true }, b: { backup: true } }), now)
+  assert.match(text, / {2}b: 100\.0 % \(backup\); 0 in flight\n/)
+})
+
+test('a method that learns tells what it goes by, and the fair share by expected times', () => {
+  const { zone } = group('backend', {}).upstream
+  const all = [peer(zone, 'fast'), peer(zone, 'slow')]
+  const backend = groupOf(zone, all, { learning })
+  const times = new Map([
+    ['fast', 10],
+    ['slow', 40],
+  ])
+  zone.peers.avg[all[0]!.index] = 9.87654321
+  zone.peers.ok[all[0]!.index] = 0.5
+  zone.peers.waiting[all[0]!.index] = 2
+  zone.peers.startSum[all[0]!.index] = 2 * now - 250
+  const explanation = explainUpstream({ ...backend, expected: ({ name }) => times.get(name) }, now)
+  assert.deepEqual(about(explanation, ['avg', 'ok', 'expected', 'waiting_age', 'fair_share']), [
+    'fast 9.87654 0.5 10 250 0.8',
+    'slow undefined 1 40 0 0.2',
+  ])
+  assert.match(
+    explanation.text,
+    /fast: 50\.0 %; 0 in flight, 10 ms expected, 9\.87654 ms on average, 50 % succeed, waited for 250 ms in all\n/,
+  )
+})
+
+test('the retry budgets of locations are shown with what they look at now', () => {
+  const budgets = () => [{ location: '/api/', ratio: 0.2, min: 0.1, window: 10_000 }]
+  const backend = group('backend', { a: {} }, { budgets })
+  for (let i = 0; i < 10; i += 1) countRequest(backend.upstream, now)
+  const line = () => explainUpstream(backend, now).text.split('\n').at(-2)
+  assert.equal(
+    line(),
+    '    /api/: at most 20 % of the requests of 10 s, or 0.1 a second; 0 of 10 now, another may go',
+  )
+  retryBegan(backend.upstream, now)
+  retryBegan(backend.upstream, now)
+  assert.equal(line(), '    /api/: at most 20 % of the requests of 10 s, or 0.1 a second; 2 of 10 now, spent')
+  assert.equal(explainUpstream(backend, now).retries.budgets[0]!.allows, false)
+})
+
+test('is served as JSON or as text, and an unknown group is told the names there are', async () => {
+  const from = facts({ groups: [group('Shop', { a: {} }), group('http://x/y', { b: {} })] })
+  const app = adminApp(from, { readonly: false, local: true, unix: false, report: () => {} })
+  const shop = await app.inject('/explain/shop')
+  assert.equal(shop.statusCode, 200)
+  assert.equal(shop.json().upstream, 'Shop')
+  assert.equal(shop.json().peers[0].share, 1)
+  assert.equal(shop.json().single, true)
+  const text = await app.inject('/explain/Shop?format=text')
+  assert.match(text.body, /^upstream Shop, round_robin, a single peer\n/)
+  const slashes = await app.inject(`/explain/${encodeURIComponent('http://x/y')}`)
+  assert.equal(slashes.json().upstream, 'http://x/y')
+  const none = await app.inject('/explain/nope')
+  assert.equal(none.statusCode, 404)
+  assert.deepEqual(none.json(), { error: 'no upstream "nope"', upstreams: ['Shop', 'http://x/y'] })
+  await app.close()
+})
