@@ -186,7 +186,7 @@ function share(upstream: Upstream, learning: Learning, peer: Peer, before: numbe
   const trees = learning.plain === true && upstream.peers.length > walkLimit
   // A first average moves the group's mean, by which peers without one are measured: take it anew at the next pick.
   if (before === 0 && (trees || zone.get('lastAverage') === 0)) zone.set('medianAt', 0)
-  if (!trees || peer.options.backup) return
+  if (!trees || peer.options.backup || peer.life.retired) return
   const floor = totalShare(zone) / upstream.peers.length / 100
   setShare(zone, peer.index, Math.max(1 / zone.peers.avg[peer.index]!, floor))
 }
