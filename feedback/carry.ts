@@ -70,11 +70,12 @@ export function adopt(
   })
   const changed = all.some((peer, i) => peer.options.weight !== kept[i]?.options.weight)
   if (old && (changed || removed.length > 0 || back.length > 0)) settleTurns(all)
-  if (old) refresh(zone)
+  const backups = all.filter((peer) => peer.options.backup)
+  if (old) refresh(zone, backups)
   return {
     zone,
     peers: all.filter((peer) => !peer.options.backup),
-    backups: all.filter((peer) => peer.options.backup),
+    backups,
     retired: zone.retired,
     removed,
   }
@@ -153,8 +154,9 @@ function settleTurns(peers: readonly Peer[]): void {
   }
 }
 
-/** What was worked out over all peers is to be worked out anew. */
-function refresh(zone: Zone): void {
+/** What was worked out over all peers is to be worked out anew. Shares are a matter of primaries alone. */
+function refresh(zone: Zone, backups: readonly Peer[]): void {
+  for (const { index } of backups) zone.peers.share[index] = 0
   sumShares(zone)
   zone.set('medianAt', 0)
 }
