@@ -32,7 +32,7 @@ export interface Facts {
   draining(): boolean
   /** Reads the configuration anew and runs it. A configuration that fails leaves the old one running. */
   reload(): Promise<Reloaded>
-  /** How the last attempt to reload ended; undefined when there was none since the start. */
+  /** How the last attempt to reload ended, and when by the wall clock; undefined when there was none since the start. */
   lastReload(): (Reloaded & { readonly at: number }) | undefined
   /** `prometheus_template` blocks of the configuration; `all` is built in unless one of that name is here. */
   templates(): ReadonlyMap<string, Template>

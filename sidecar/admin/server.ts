@@ -3,6 +3,7 @@ import { type AddressInfo, isIPv4 } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Address } from '../../feedback/peer.ts'
 import type { Answer } from './answer.ts'
+import { contents } from './contents.ts'
 import { explain } from './explain.ts'
 import type { Facts } from './facts.ts'
 import { type Asked, type Gate, refuseChange, refuseHost } from './guard.ts'
@@ -169,7 +170,7 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   const status = (request: FastifyRequest, reply: FastifyReply) => carry(statusOf(request, facts), reply)
   for (const url of ['/status', '/status/*']) app.all(url, status)
   if (options.readonly) return app
-  app.get('/', (_request, reply) => reply.type('text/plain').send(contents))
+  contents(app, facts)
   explain(app, facts)
   running(app, facts)
   reload(app, facts)
@@ -178,18 +179,6 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   )
   return app
 }
-
-const contents = `evenkeel
-
-GET  /healthz             the process answers
-GET  /readyz              requests are taken; ?upstream=NAME asks for a ready peer too
-GET  /status/             the state of everything, in the shape of Angie's API
-GET  /metrics             for Prometheus
-GET  /metrics/angie       for Prometheus, under the names of Angie's template "all"
-GET  /explain/UPSTREAM    why a request would go where it would go; ?format=text
-GET  /config              the configuration that runs; ?format=yaml or json
-POST /reload              read the configuration anew
-`
 
 function isTree(request: FastifyRequest): boolean {
   return request.routeOptions.url?.startsWith('/status') === true

@@ -7,6 +7,21 @@ import { peers } from './status-peers.ts'
 import { type Branch, type Entry, empty, find, type Node } from './tree.ts'
 
 /**
+ * The place in the API's tree that a request on a data port asks for: the argument of `api` and what of the path
+ * lies below the location.
+ * @param prefix the argument of `api`, `/status/`
+ * @param location the location's path; undefined for one by regular expression, where the argument says it all
+ * @param uri the request's decoded path, as latin1 text of its UTF-8 bytes
+ */
+export function apiPath(prefix: string, location: string | undefined, uri: string): string {
+  if (location === undefined) return prefix
+  // A rewrite may have led to a path outside the location: then all of it counts, as in Angie.
+  const below = uri.startsWith(location) ? uri.slice(location.length) : uri
+  const rest = Buffer.from(below.replace(/^\//, ''), 'latin1').toString()
+  return rest === '' ? prefix : `${prefix.replace(/\/$/, '')}/${rest}`
+}
+
+/**
  * Answers a request for a part of the status tree, on the admin server as on a data port (`api /status/;`).
  * @param path the place in the API's tree, decoded: `/status/http/upstreams/`, with or without the last slash
  * @param query the query string without its question mark: `pretty=off` and `date=epoch` mean something

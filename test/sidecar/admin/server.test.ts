@@ -10,7 +10,7 @@ import type { InjectOptions } from 'fastify'
 import type { Facts } from '../../../sidecar/admin/facts.ts'
 import { type AdminOptions, adminApp, startAdmin } from '../../../sidecar/admin/server.ts'
 import { read } from './checker.ts'
-import { facts, group } from './facts.ts'
+import { facts, group, wall } from './facts.ts'
 
 const loopback = { kind: 'tcp', host: '127.0.0.1', port: 0 } as const
 
@@ -109,6 +109,21 @@ test('/ lists what there is, and every path in the list is there', async () => {
     })
     assert.equal(asked.statusCode, 200, url)
   }
+})
+
+test('/ says how the program is', async () => {
+  const well = facts({ groups: [group('a', {}), group('b', {})] })
+  assert.match(
+    (await ask(well, '/')).body,
+    /^evenkeel 0\.1\.0, up for 60 s, configuration 1\nupstreams: a, b\n\n/,
+  )
+  const error = 'evenkeel.conf:3: unknown directive "x"'
+  const ill = facts({ draining: () => true, lastReload: () => ({ ok: false, error, at: wall }) })
+  assert.deepEqual((await ask(ill, '/')).body.split('\n').slice(1, 4), [
+    'it drains: work in progress ends, and then the process does',
+    `the reload at 2026-11-30T01:54:49.728Z failed: ${error}`,
+    'upstreams: none',
+  ])
 })
 
 test('an unknown path is 404 and a wrong method 405, as JSON', async () => {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { Call } from '../../../feedback/call.ts'
 import { ServerZone } from '../../../feedback/server-zone.ts'
 import type { Facts } from '../../../sidecar/admin/facts.ts'
-import { statusResponse } from '../../../sidecar/admin/status.ts'
+import { apiPath, statusResponse } from '../../../sidecar/admin/status.ts'
 import { facts, group, now, peer, wall } from './facts.ts'
 
 function get(from: Facts, path: string, query = '', method = 'GET') {
@@ -255,4 +255,17 @@ test('zones of servers and of locations show what clients asked and got', () => 
   assert.deepEqual(value(from, '/status/http/location_zones'), {
     l: { requests: { total: 4, discarded: 1 }, ...shared },
   })
+})
+
+test('a location shows the part of the tree that its argument names, and what lies below', () => {
+  assert.equal(apiPath('/status/', '/status/', '/status/'), '/status/')
+  assert.equal(apiPath('/status/', '/status/', '/status/http/upstreams/'), '/status/http/upstreams/')
+  assert.equal(apiPath('/status/http/upstreams', '/p/', '/p/backend'), '/status/http/upstreams/backend')
+  assert.equal(apiPath('/status/http/upstreams/', '/p', '/p/backend'), '/status/http/upstreams/backend')
+  assert.equal(apiPath('/status/angie/', undefined, '/anything'), '/status/angie/')
+  assert.equal(apiPath('/status/', '/p/', '/elsewhere'), '/status/elsewhere')
+  assert.equal(
+    apiPath('/status/http/upstreams/', '/p/', Buffer.from('/p/ü').toString('latin1')),
+    '/status/http/upstreams/ü',
+  )
 })

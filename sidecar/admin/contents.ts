@@ -1,0 +1,31 @@
+import type { FastifyInstance } from 'fastify'
+import type { Facts } from './facts.ts'
+
+const list = `GET  /healthz             the process answers
+GET  /readyz              requests are taken; ?upstream=NAME asks for a ready peer too
+GET  /status/             the state of everything, in the shape of Angie's API
+GET  /metrics             for Prometheus
+GET  /metrics/angie       for Prometheus, under the names of Angie's template "all"
+GET  /explain/UPSTREAM    why a request would go where it would go; ?format=text
+GET  /config              the configuration that runs; ?format=yaml or json
+POST /reload              read the configuration anew
+`
+
+/** `/`: how the program is, and what the admin server can be asked for. */
+export function contents(app: FastifyInstance, facts: Facts): void {
+  app.get('/', (_request, reply) => {
+    const up = Math.max(0, Math.round((facts.clock.wall() - facts.startedAt) / 1000))
+    const lines = [`evenkeel ${facts.version}, up for ${up} s, configuration ${facts.generation()}`]
+    if (facts.draining()) lines.push('it drains: work in progress ends, and then the process does')
+    const last = facts.lastReload()
+    if (last?.ok === false) {
+      lines.push(`the reload at ${new Date(last.at).toISOString()} failed: ${last.error}`)
+    }
+    const names = Array.from(facts.upstreams(), ({ upstream }) => upstream.name)
+    lines.push(`upstreams: ${names.join(', ') || 'none'}`, '')
+    return reply
+      .type('text/plain')
+      .header('cache-control', 'no-store')
+      .send(`${lines.join('\n')}\n${list}`)
+  })
+}
