@@ -1,0 +1,157 @@
+/** A label of a metric. None is ever controlled by a client. */
+export const metricLabels = ['upstream', 'peer', 'track', 'reason', 'code'] as const
+export type MetricLabel = (typeof metricLabels)[number]
+
+/** One metric of `/metrics`, as the page, the docs and the dashboards know it. */
+export interface Metric {
+  /** With `_total` where it is a counter. */
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'histogram'
+  readonly help: string
+  readonly labels: readonly MetricLabel[]
+  /** Where its number comes from, in the words of `fields.ts`; for the docs. */
+  readonly from: string
+}
+
+const ofPeer = ['upstream', 'peer', 'track'] as const
+const ofGroup = ['upstream'] as const
+
+/** A metric of each peer. */
+function peer(
+  name: string,
+  type: Metric['type'],
+  help: string,
+  from: string,
+  ...more: readonly MetricLabel[]
+): Metric {
+  return { name: `evenkeel_peer_${name}`, type, help, labels: [...ofPeer, ...more], from }
+}
+
+/** A metric of each group. */
+function group(
+  name: string,
+  type: Metric['type'],
+  help: string,
+  from: string,
+  ...more: readonly MetricLabel[]
+): Metric {
+  return { name: `evenkeel_upstream_${name}`, type, help, labels: [...ofGroup, ...more], from }
+}
+
+/** A metric of the program as a whole. */
+function program(name: string, type: Metric['type'], help: string, from: string): Metric {
+  return { name: `evenkeel_${name}`, type, help, labels: [], from }
+}
+
+/** Every metric of our own. Those of the process itself (memory, event loop) come from prom-client beside them. */
+export const metricsTable: readonly Metric[] = [
+  program('connections_accepted_total', 'counter', 'Client connections accepted.', 'listeners'),
+  program('connections_dropped_total', 'counter', 'Client connections closed for a limit.', 'listeners'),
+  program('connections_active', 'gauge', 'Client connections with a request in progress.', 'listeners'),
+  program('connections_idle', 'gauge', 'Client connections between requests.', 'listeners'),
+  program('ready', 'gauge', 'Whether /readyz says 200.', 'program'),
+  program('config_generation', 'gauge', 'Configurations loaded since the start.', 'program'),
+  program(
+    'config_loaded_timestamp_seconds',
+    'gauge',
+    'When the running configuration was loaded.',
+    'program',
+  ),
+  program(
+    'config_last_reload_successful',
+    'gauge',
+    'Whether the last reload succeeded; 1 before the first.',
+    'program',
+  ),
+
+  group('requests_total', 'counter', 'Requests that asked the group for a peer.', 'requests'),
+  group('attempts_total', 'counter', 'Attempts begun at peers of the group.', 'tries'),
+  group('retries_total', 'counter', 'Attempts after the first one of a request.', 'retries'),
+  group('retries_waiting', 'gauge', 'Retries that wait for their back-off.', 'retriesWaiting'),
+  group('idle_connections', 'gauge', 'Idle connections kept to peers of the group.', 'keepalive'),
+  group(
+    'denials_total',
+    'counter',
+    'Times that a request got no attempt, or no further one, by reason.',
+    'denials',
+    'reason',
+  ),
+
+  peer('attempts_total', 'counter', 'Attempts begun, first ones and retries.', 'selected'),
+  peer('succeeded_total', 'counter', 'Attempts that ended plainly well.', 'succeeded'),
+  peer(
+    'attempt_reasons_total',
+    'counter',
+    'Attempts that did not end plainly well, retried ones too, by reason.',
+    'reasons',
+    'reason',
+  ),
+  peer(
+    'responses_total',
+    'counter',
+    'Answers of the peer by status, those of retried attempts too; xxx is outside 100 to 599.',
+    'statuses',
+    'code',
+  ),
+  peer('failures_total', 'counter', 'Attempts that count against the peer.', 'failsTotal'),
+  peer('sent_bytes_total', 'counter', 'Bytes sent to the peer.', 'bytesSent'),
+  peer('received_bytes_total', 'counter', 'Bytes received from the peer.', 'bytesReceived'),
+  peer('unavailable_total', 'counter', 'Times that failures reached max_fails.', 'unavailable'),
+  peer(
+    'downtime_seconds_total',
+    'counter',
+    'Time that the peer was unavailable, the running span included.',
+    'downtimeMs, downAt',
+  ),
+  peer('explored_total', 'counter', 'Picks made by exploration or by the floor.', 'explored'),
+  peer('unmeasured_total', 'counter', 'Picks made while there was no average.', 'unmeasured'),
+  peer('in_flight', 'gauge', 'Requests in progress at the peer.', 'conns'),
+  peer(
+    'max_conns',
+    'gauge',
+    'Most requests that may be in progress at the peer; absent where unlimited.',
+    'configuration',
+  ),
+  peer('weight', 'gauge', 'Configured weight.', 'configuration'),
+  peer('share_ratio', 'gauge', 'Chance that the next request goes to the peer.', 'balancer'),
+  peer(
+    'excluded',
+    'gauge',
+    'Whether the peer gets no request for this reason.',
+    'fails, checkedAt, conns, configuration',
+    'reason',
+  ),
+  peer('average_seconds', 'gauge', 'Moving average that the method goes by.', 'avg'),
+  peer('header_average_seconds', 'gauge', 'Moving average of times to the header.', 'headerTime'),
+  peer(
+    'response_average_seconds',
+    'gauge',
+    'Moving average of times to the last byte of complete answers.',
+    'responseTime',
+  ),
+  peer(
+    'success_ratio',
+    'gauge',
+    'Moving average of success, 1, and failure, 0, that the method goes by.',
+    'ok',
+  ),
+  peer('expected_seconds', 'gauge', 'Time that the method expects an answer to take now.', 'balancer'),
+  peer(
+    'waiting_age_seconds',
+    'gauge',
+    'Time that attempts without an answer yet have waited, added up.',
+    'waiting, startSum',
+  ),
+  peer(
+    'header_seconds',
+    'histogram',
+    'Time from the start of an attempt to the header of its answer.',
+    'headerHistogram, headerSum',
+  ),
+  peer(
+    'response_seconds',
+    'histogram',
+    'Time from the start of an attempt to the last byte of its answer.',
+    'responseHistogram, responseSum',
+  ),
+]
