@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { test } from 'node:test'
+import { metricsTable } from '../../../feedback/metrics-table.ts'
 import { attemptReasons, denialReasons } from '../../../feedback/reasons.ts'
 import { negotiate } from '../../../sidecar/admin/exposition.ts'
 import { scrape } from '../../../sidecar/admin/metrics.ts'
+import { groupSamplers, peerSamplers, programNumbers } from '../../../sidecar/admin/samples.ts'
 import { read } from './checker.ts'
 import { facts, group, groupOf, now, peer } from './facts.ts'
 
@@ -73,6 +75,11 @@ test('the numbers of the zones are told, in seconds, with nothing but fixed labe
     for (const key of samples.keys()) for (const [, label] of key.matchAll(/[{,](\w+)="/g)) labels.add(label!)
   }
   assert.deepEqual([...labels].sort(), ['code', 'le', 'peer', 'reason', 'track', 'upstream'])
+})
+
+test('every metric of the table has its numbers, and no number is without its place in the table', () => {
+  const sources = [...programNumbers.keys(), ...groupSamplers.keys(), ...peerSamplers.keys()]
+  assert.deepEqual(sources.toSorted(), metricsTable.map(({ name }) => name).toSorted())
 })
 
 test('OpenMetrics has the same series under its own rules', async () => {

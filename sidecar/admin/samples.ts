@@ -1,0 +1,160 @@
+import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
+import { downtime } from '../../feedback/health.ts'
+import { waitingAge } from '../../feedback/learn.ts'
+import { attemptReasons, denialReasons, exclusionReasons } from '../../feedback/reasons.ts'
+import type { Column, Zone } from '../../feedback/zone.ts'
+import { type Exposition, escapeLabel } from './exposition.ts'
+import type { Facts } from './facts.ts'
+import { type Series, sum } from './series.ts'
+
+/*
+ * Where the numbers of the table of metrics (feedback/metrics-table.ts) come from: by name, how the samples are read.
+ * Name, type, help and labels are the table's.
+ */
+
+/** Of the program as a whole. */
+export const programNumbers: ReadonlyMap<string, (facts: Facts) => number> = new Map([
+  ['evenkeel_connections_accepted_total', (facts: Facts) => facts.connections().accepted],
+  ['evenkeel_connections_dropped_total', (facts: Facts) => facts.connections().dropped],
+  ['evenkeel_connections_active', (facts: Facts) => facts.connections().active],
+  ['evenkeel_connections_idle', (facts: Facts) => facts.connections().idle],
+  ['evenkeel_ready', (facts: Facts) => (facts.ready() && !facts.draining() ? 1 : 0)],
+  ['evenkeel_config_generation', (facts: Facts) => facts.generation()],
+  ['evenkeel_config_loaded_timestamp_seconds', (facts: Facts) => facts.loadedAt() / 1000],
+  ['evenkeel_config_last_reload_successful', (facts: Facts) => (facts.lastReload()?.ok === false ? 0 : 1)],
+])
+
+/** Adds the samples of a group. */
+export type GroupSampler = (out: Exposition, name: string, zone: Zone, upstream: string) => void
+
+const ofGroup = (read: (zone: Zone) => number): GroupSampler => {
+  return (out, name, zone, upstream) => out.sample(name, `{upstream="${escapeLabel(upstream)}"}`, read(zone))
+}
+
+export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
+  ['evenkeel_upstream_requests_total', ofGroup((zone) => zone.get('requests'))],
+  ['evenkeel_upstream_attempts_total', ofGroup((zone) => zone.get('tries'))],
+  ['evenkeel_upstream_retries_total', ofGroup((zone) => zone.get('retries'))],
+  ['evenkeel_upstream_retries_waiting', ofGroup((zone) => zone.get('retriesWaiting'))],
+  ['evenkeel_upstream_idle_connections', ofGroup((zone) => zone.get('keepalive'))],
+  ['evenkeel_upstream_denials_total', denials],
+])
+
+function denials(out: Exposition, name: string, zone: Zone, upstream: string): void {
+  const labels = `{upstream="${escapeLabel(upstream)}",reason="`
+  for (const [d, reason] of denialReasons.entries())
+    out.sample(name, `${labels}${reason}"}`, zone.denials[d]!)
+}
+
+/** Adds the samples of a peer: none, where there is nothing to tell. */
+export type PeerSampler = (out: Exposition, name: string, series: Series, now: number) => void
+
+/** One sample a peer. @param read undefined leaves the peer out */
+function ofPeer(read: (series: Series, now: number) => number | undefined): PeerSampler {
+  return (out, name, series, now) => {
+    const value = read(series, now)
+    if (value !== undefined) out.sample(name, `${series.labels}}`, value)
+  }
+}
+
+/** A number of the zone as it is. */
+function field(of: PeerField): PeerSampler {
+  return ofPeer((series) => sum(series, series.zone.peers[of]))
+}
+
+/** A moving average in milliseconds, told in seconds; 0 is no data. */
+function average(of: PeerField): PeerSampler {
+  return ofPeer(({ zone, first }) => zone.peers[of][first.index]! / 1000 || undefined)
+}
+
+/** Upper bounds of the histograms in seconds. */
+const bounds = latencyBucketsMs.map((ms) => ms / 1000)
+
+function histogram(buckets: (zone: Zone) => readonly Column[], total: (zone: Zone) => Column): PeerSampler {
+  return (out, name, series) => {
+    const columns = buckets(series.zone)
+    const seconds = sum(series, total(series.zone)) / 1000
+    out.histogram(name, series.labels, bounds, (at) => sum(series, columns[at]!), seconds)
+  }
+}
+
+const learns = ({ group }: Series) => group.upstream.learning !== undefined
+
+export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
+  ['evenkeel_peer_attempts_total', field('selected')],
+  ['evenkeel_peer_succeeded_total', field('succeeded')],
+  ['evenkeel_peer_attempt_reasons_total', reasons],
+  ['evenkeel_peer_responses_total', responses],
+  ['evenkeel_peer_failures_total', field('failsTotal')],
+  ['evenkeel_peer_sent_bytes_total', field('bytesSent')],
+  ['evenkeel_peer_received_bytes_total', field('bytesReceived')],
+  ['evenkeel_peer_unavailable_total', field('unavailable')],
+  ['evenkeel_peer_downtime_seconds_total', ofPeer(({ first }, now) => downtime(first, now) / 1000)],
+  ['evenkeel_peer_explored_total', field('explored')],
+  ['evenkeel_peer_unmeasured_total', field('unmeasured')],
+  ['evenkeel_peer_in_flight', field('conns')],
+  ['evenkeel_peer_max_conns', ofPeer(({ first }) => first.options.max_conns || undefined)],
+  ['evenkeel_peer_weight', ofPeer(({ first }) => first.options.weight)],
+  ['evenkeel_peer_share_ratio', ofPeer(({ share }) => share)],
+  ['evenkeel_peer_excluded', excluded],
+  ['evenkeel_peer_average_seconds', average('avg')],
+  ['evenkeel_peer_header_average_seconds', average('headerTime')],
+  ['evenkeel_peer_response_average_seconds', average('responseTime')],
+  [
+    'evenkeel_peer_success_ratio',
+    ofPeer((series) => (learns(series) ? series.zone.peers.ok[series.first.index]! : undefined)),
+  ],
+  [
+    'evenkeel_peer_expected_seconds',
+    ofPeer(({ retired, group, first }, now) => {
+      const ms = retired ? undefined : group.expected(first, now)
+      return ms === undefined ? undefined : ms / 1000
+    }),
+  ],
+  [
+    'evenkeel_peer_waiting_age_seconds',
+    ofPeer((series, now) => (learns(series) ? waitingAge(series.first, now) / 1000 : undefined)),
+  ],
+  [
+    'evenkeel_peer_header_seconds',
+    histogram(
+      (zone) => zone.headerHistogram,
+      (zone) => zone.headerSum,
+    ),
+  ],
+  [
+    'evenkeel_peer_response_seconds',
+    histogram(
+      (zone) => zone.responseHistogram,
+      (zone) => zone.responseSum,
+    ),
+  ],
+])
+
+/** Every word is told from the start, so that rates see the first. */
+function reasons(out: Exposition, name: string, series: Series): void {
+  for (const [r, reason] of attemptReasons.entries()) {
+    out.sample(name, `${series.labels},reason="${reason}"}`, sum(series, series.zone.reasons[r]!))
+  }
+}
+
+/** Any status could come, so only those seen are told. */
+function responses(out: Exposition, name: string, series: Series): void {
+  const { statuses } = series.zone
+  for (let i = 0; i < statuses.length; i += 1) {
+    const count = sum(series, statuses[i]!)
+    if (count === 0) continue
+    const code = i === statuses.length - 1 ? 'xxx' : String(100 + i)
+    out.sample(name, `${series.labels},code="${code}"}`, count)
+  }
+}
+
+/** 1 at the reason that holds, 0 at the others. */
+function excluded(out: Exposition, name: string, series: Series, now: number): void {
+  const holds = series.retired ? 'draining' : series.group.exclusion(series.first, now)
+  for (const reason of exclusionReasons) {
+    // `tried` is a matter of one request.
+    if (reason === 'tried') continue
+    out.sample(name, `${series.labels},reason="${reason}"}`, holds === reason ? 1 : 0)
+  }
+}
