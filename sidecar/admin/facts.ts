@@ -18,7 +18,7 @@ export interface Facts {
   generation(): number
   /** Wall clock milliseconds at which the running configuration was loaded. */
   loadedAt(): number
-  /** The running configuration as plain data, secrets already masked. */
+  /** The running configuration as plain data. The admin server masks secrets when it shows it. */
   model(): unknown
   connections(): Connections
   /** Every HTTP group, with or without `zone`, in configuration order. */
