@@ -167,7 +167,7 @@ export interface HttpBlock extends Settings, ServerSettings {
   /** By variable, with its `$`. */
   readonly maps?: Readonly<Record<string, MapBlock>>
   readonly log_format?: readonly LogFormat[]
-  readonly prometheus_templates?: Readonly<Record<string, readonly TemplateMetric[]>>
+  readonly prometheus_templates?: Readonly<Record<string, TemplateBlock>>
 }
 
 export interface LogFormat {
@@ -192,6 +192,10 @@ export interface MapBlock {
   readonly values?: Readonly<Record<string, string>>
 }
 
+export interface TemplateBlock {
+  readonly metrics?: readonly TemplateMetric[]
+}
+
 export interface TemplateMetric {
   /** Metric name and labels, with `$1` for captures. */
   readonly metric: string
@@ -207,7 +211,7 @@ export type MethodArgs = true | Readonly<Record<string, string | number | boolea
 
 /**
  * A group. At most one method's key is set (the last that was written), named like the method in
- * balance/methods.ts; use `methodOf` in check.ts to find it. Without one the method is round robin.
+ * balance/methods.ts; use `methodOf` in check/upstreams.ts to find it. Without one the method is round robin.
  */
 export interface UpstreamBlock {
   readonly servers?: readonly ServerLine[]

@@ -1,0 +1,77 @@
+/**
+ * Directives of nginx and Angie that have no entry of their own. An asterisk stands for any text. Each is looked
+ * for after the table, so a directive that is built later goes out of here and into the table.
+ */
+
+/** Accepted outside of all blocks, without effect. */
+const noticedInMain = words(`
+  daemon debug_points env events load_module lock_file master_process pcre_jit ssl_engine thread_pool
+  timer_resolution user worker_cpu_affinity worker_priority worker_rlimit_core worker_rlimit_nofile
+  working_directory
+`)
+
+/** Accepted in `http` and below, without effect: they tune what is not there, or find files that are not served. */
+const noticedInHttp = words(`
+  aio aio_write client_body_buffer_size client_body_in_single_buffer client_body_temp_path
+  connection_pool_size directio directio_alignment disable_symlinks error_log etag gzip gzip_*
+  if_modified_since index keepalive_disable lingering_* log_not_found log_subrequest map_hash_* max_ranges
+  msie_padding msie_refresh open_file_cache open_file_cache_* open_log_file_cache output_buffers
+  postpone_output proxy_headers_hash_* proxy_max_temp_file_size proxy_send_lowat proxy_socket_keepalive
+  proxy_temp_* read_ahead request_pool_size resolver resolver_timeout rewrite_log root send_lowat sendfile
+  sendfile_max_chunk server_names_hash_* subrequest_output_buffer_size tcp_nodelay tcp_nopush types
+  types_hash_* uninitialized_variable_warn variables_hash_*
+`)
+
+/** Refused by name for now. */
+const later = words(`
+  absolute_redirect acme acme_* add_trailer api_config_files auth_request_set backup_switch bind_conn
+  chunked_transfer_encoding client feedback fleet geo grpc_* http2 http2_* http3 http3_* internal
+  keepalive_min_timeout max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop
+  proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_* queue quic_*
+  recursive_error_pages server_name_in_redirect shadow split split_clients ssl ssl_* sticky sticky_secret
+  sticky_strict stream upstream_probe upstream_probe_timeout
+`)
+
+/** Refused by name: they would change what a client sees, and are not what this program is for. */
+const never = words(`
+  *_pass add_after_body add_before_body addition_types alias allow ancient_browser ancient_browser_value
+  auth_* autoindex autoindex_* charset charset_* client_body_in_file_only create_full_put_path dav_* deny
+  docker_* empty_gif expires fastcgi_* flv geoip_* gunzip gunzip_* image_filter image_filter_* js_* limit_*
+  mail memcached_* min_delete_depth mirror mirror_* modern_browser modern_browser_value mp4 mp4_* perl
+  perl_* perl_modules proxy_cache proxy_cache_* proxy_limit_rate proxy_no_cache proxy_store
+  proxy_store_access random_index referer_hash_* satisfy scgi_* secure_link secure_link_* slice ssi ssi_*
+  stub_status sub_filter sub_filter_* try_files userid userid_* uwsgi_* valid_referers wasm_* xml_entities
+  xslt_*
+`)
+
+export type Treatment = 'noticed' | 'later' | 'never'
+
+/**
+ * What becomes of a directive that is not in the table.
+ * @returns undefined when nobody knows it; `elsewhere` when it is known but not at this place
+ */
+export function foreign(name: string, inMain: boolean): Treatment | 'elsewhere' | undefined {
+  if (matches(inMain ? noticedInMain : noticedInHttp, name)) return 'noticed'
+  if (matches(later, name)) return 'later'
+  if (matches(never, name)) return 'never'
+  return matches(inMain ? noticedInHttp : noticedInMain, name) ? 'elsewhere' : undefined
+}
+
+function matches(names: readonly string[], name: string): boolean {
+  return names.some((pattern) => {
+    const star = pattern.indexOf('*')
+    if (star < 0) return pattern === name
+    return name.startsWith(pattern.slice(0, star)) && name.endsWith(pattern.slice(star + 1))
+  })
+}
+
+/** The lists, for the reference. */
+export const foreignNames = {
+  noticed: [...noticedInMain, ...noticedInHttp].sort(),
+  later: [...later].sort(),
+  never: [...never].sort(),
+}
+
+function words(text: string): readonly string[] {
+  return text.trim().split(/\s+/)
+}

@@ -1,0 +1,187 @@
+import Type from 'typebox'
+import { hasVariables, proxyAddress } from '../address.ts'
+import { type Context, directive } from '../directive.ts'
+import { checkPattern, Fault } from '../fault.ts'
+import { nextUpstreamWords } from '../model.ts'
+import { fieldName, flag, integer, line, size, text, time, word } from '../schema.ts'
+import { timeMs } from '../units.ts'
+
+const levels: readonly Context[] = ['http', 'server', 'location']
+
+const settings = (name: string, doc: string, unset: string, args: typeof flag | typeof time | typeof size) =>
+  directive({ name, in: levels, doc, default: unset, args })
+
+/** Directives on the peers' side. */
+export const proxyDirectives = [
+  directive({
+    name: 'proxy_pass',
+    in: ['location', 'if'],
+    doc: 'Which group or address the requests go to: `http://NAME[:PORT][URI]`, with variables where wanted.',
+    args: Type.String({ pattern: '^[^\\s\\u0000]*$' }),
+    tidy(url) {
+      if (!hasVariables(url)) proxyAddress(url)
+      return url
+    },
+  }),
+  directive({
+    name: 'proxy_set_header',
+    in: levels,
+    doc: 'A field of the request to the peer; an empty value removes it.',
+    default: 'Host $proxy_host',
+    args: Type.Object({ name: fieldName, value: line }),
+    words: ['name', 'value'],
+    many: true,
+  }),
+  directive({
+    name: 'proxy_hide_header',
+    in: levels,
+    doc: 'A field of the peer’s response that is not passed to the client.',
+    default: 'Date Server X-Pad X-Accel-…',
+    args: fieldName,
+    many: true,
+  }),
+  directive({
+    name: 'proxy_pass_header',
+    in: levels,
+    doc: 'A field that is passed although it would be hidden.',
+    args: fieldName,
+    many: true,
+  }),
+  directive({
+    name: 'proxy_http_version',
+    in: levels,
+    doc: 'HTTP version to the peer; 1.0 sends 1.1 with `Connection: close`.',
+    default: '1.1',
+    args: word('1.0', '1.1'),
+  }),
+  settings('proxy_connect_timeout', 'How long connecting to a peer may take.', '60s', time),
+  settings('proxy_send_timeout', 'How long a peer may pause while it takes a request.', '60s', time),
+  settings('proxy_read_timeout', 'How long a peer may pause before and in its response.', '60s', time),
+  directive({
+    name: 'proxy_next_upstream',
+    in: levels,
+    doc: 'Which failures may go on to another peer; a listed status is a failure.',
+    default: 'error timeout',
+    args: Type.Array(word(...nextUpstreamWords)),
+  }),
+  directive({
+    name: 'proxy_next_upstream_tries',
+    in: levels,
+    doc: 'Most attempts of a request; 0 is as many as there are peers.',
+    default: '0',
+    args: integer(0),
+  }),
+  settings(
+    'proxy_next_upstream_timeout',
+    'No further attempt when this much time has passed since the first; 0 is unlimited.',
+    '0',
+    time,
+  ),
+  directive({
+    name: 'proxy_next_upstream_budget',
+    in: levels,
+    doc: 'Most retries, in percent of the group’s requests in `window`, with `min` a second on top.',
+    default: '20% min=10 window=10s',
+    args: Type.Object({
+      percent: Type.Number({ minimum: 0, maximum: 100 }),
+      min: Type.Optional(Type.Number({ minimum: 0 })),
+      window: Type.Optional(time),
+    }),
+    words: ['percent'],
+    off: true,
+    split([percent = '', ...rest]) {
+      if (!/^[\d.]+%$/.test(percent)) throw new Fault(`invalid value "${percent}"`)
+      return { percent: percent.slice(0, -1), ...parameters(rest, ['min', 'window']) }
+    },
+    tidy(budget) {
+      if (budget.window !== undefined && timeMs(budget.window)! < 1000) {
+        throw new Fault(`invalid parameter "window=${budget.window}"`)
+      }
+      return budget
+    },
+  }),
+  directive({
+    name: 'proxy_next_upstream_backoff',
+    in: levels,
+    doc: 'Wait before the second retry and later ones: up to BASE, then up to twice as much each time, at most MAX.',
+    default: '25ms 250ms',
+    args: Type.Object({ base: time, max: time }),
+    words: ['base', 'max'],
+    off: true,
+  }),
+  settings('proxy_buffering', 'Whether to read ahead of a slow client.', 'on', flag),
+  settings('proxy_request_buffering', 'Whether to read the whole request before it is sent.', 'on', flag),
+  settings('proxy_buffer_size', 'Largest head of a response.', '8k', size),
+  directive({
+    name: 'proxy_buffers',
+    in: levels,
+    doc: 'How far to read ahead of a slow client: number times size.',
+    default: '8 16k',
+    args: Type.Object({ number: integer(1), size }),
+    words: ['number', 'size'],
+  }),
+  settings('proxy_busy_buffers_size', 'How much may wait to be sent to the client at once.', '16k', size),
+  settings(
+    'proxy_replay_buffer',
+    'How much of a request’s body is kept so that it can be sent again.',
+    '64k',
+    size,
+  ),
+  settings('proxy_intercept_errors', 'Whether `error_page` applies to statuses of peers.', 'off', flag),
+  directive({
+    name: 'proxy_redirect',
+    in: levels,
+    doc: 'How `Location` and `Refresh` of a response are rewritten; `default` undoes what `proxy_pass` does.',
+    default: 'default',
+    args: Type.Union([Type.Literal('default'), Type.Object({ redirect: line, replacement: line })]),
+    words: ['redirect', 'replacement'],
+    many: true,
+    off: true,
+    tidy(value) {
+      if (value !== 'default' && value.redirect.startsWith('~')) {
+        const anyCase = value.redirect.startsWith('~*')
+        checkPattern(value.redirect.slice(anyCase ? 2 : 1), anyCase)
+      }
+      return value
+    },
+  }),
+  directive({
+    name: 'proxy_method',
+    in: levels,
+    doc: 'Method of the request to the peer in place of the client’s.',
+    args: Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~{}-]+$" }),
+  }),
+  directive({
+    name: 'proxy_set_body',
+    in: levels,
+    doc: 'Body of the request to the peer in place of the client’s.',
+    args: text,
+  }),
+  settings('proxy_pass_request_headers', 'Whether the client’s fields go to the peer.', 'on', flag),
+  settings('proxy_pass_request_body', 'Whether the client’s body goes to the peer.', 'on', flag),
+  settings('proxy_ignore_client_abort', 'Whether an attempt goes on when the client leaves.', 'off', flag),
+  directive({
+    name: 'api',
+    in: ['location'],
+    doc: 'Serves the status tree from this path on.',
+    args: Type.String({ pattern: '^/[^\\s\\u0000]*$' }),
+    wrong: (path) => `invalid path "${path}" in "api" directive`,
+  }),
+  directive({
+    name: 'prometheus',
+    in: ['location'],
+    doc: 'Serves the metrics of a template; `all` is built in.',
+    args: text,
+  }),
+]
+
+/** `name=value` words by name; others are left for the reader to refuse. */
+function parameters(words: readonly string[], names: readonly string[]): Record<string, string | true> {
+  const parts: Record<string, string | true> = Object.create(null)
+  for (const word of words) {
+    const name = names.find((name) => word.startsWith(`${name}=`))
+    if (name === undefined) parts[word] = true
+    else parts[name] = word.slice(name.length + 1)
+  }
+  return parts
+}

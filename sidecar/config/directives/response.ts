@@ -1,0 +1,104 @@
+import Type from 'typebox'
+import { type Context, directive } from '../directive.ts'
+import { Fault } from '../fault.ts'
+import { fieldName, flag, integer, line, text, word } from '../schema.ts'
+
+const location: readonly Context[] = ['http', 'server', 'location']
+
+/** Directives on what the client is answered, and on what is logged of it. */
+export const responseDirectives = [
+  directive({
+    name: 'server_tokens',
+    in: location,
+    doc: 'Whether the version is said in the `Server` field and on error pages.',
+    default: 'on',
+    args: Type.Union([flag, Type.Literal('build')]),
+  }),
+  directive({
+    name: 'default_type',
+    in: location,
+    doc: 'Type of what `return` answers.',
+    default: 'text/plain',
+    args: line,
+  }),
+  directive({
+    name: 'add_header',
+    in: ['http', 'server', 'location', 'if'],
+    doc: 'Adds a field to responses with status 200, 201, 204, 206, 301, 302, 303, 304, 307 or 308; with `always` to all.',
+    args: Type.Object({ name: fieldName, value: line, always: Type.Optional(flag) }),
+    words: ['name', 'value'],
+    many: true,
+  }),
+  directive({
+    name: 'error_page',
+    in: ['http', 'server', 'location', 'if'],
+    doc: 'What to answer in place of these statuses: a URI, a `@name` or a URL; `=CODE` changes the status.',
+    args: Type.Object({
+      codes: Type.Array(integer(300, 599)),
+      response: Type.Optional(integer(0, 999)),
+      uri: line,
+    }),
+    words: ['codes', 'uri'],
+    many: true,
+    wrong: (word) => `invalid value "${word}"`,
+    split(words) {
+      const uri = words.at(-1)!
+      const codes = words.slice(0, -1)
+      const response = codes.at(-1)?.startsWith('=') ? codes.pop()!.slice(1) || '0' : undefined
+      if (codes.length === 0) throw new Fault('invalid number of arguments in "error_page" directive')
+      return response === undefined ? { codes, uri } : { codes, response, uri }
+    },
+    tidy(value) {
+      if (value.codes.includes(499)) throw new Fault('value "499" must not be used in "error_page" directive')
+      return value
+    },
+  }),
+  directive({
+    name: 'access_log',
+    in: ['http', 'server', 'location', 'if'],
+    doc: 'Where requests are logged, in which format, and which of them.',
+    default: '/dev/stdout combined',
+    args: Type.Object({ path: line, format: Type.Optional(text), if: Type.Optional(text) }),
+    words: ['path', 'format'],
+    many: true,
+    off: true,
+    ignored: ['buffer', 'flush', 'gzip'],
+  }),
+  directive({
+    name: 'log_format',
+    in: ['http'],
+    doc: 'A format for `access_log`. `combined` and `json` are built in.',
+    args: Type.Object({
+      name: text,
+      escape: Type.Optional(word('default', 'json', 'none')),
+      format: text,
+    }),
+    words: ['name', 'format'],
+    many: true,
+    split([name, ...texts]) {
+      const escaping = texts[0]?.startsWith('escape=') ? texts.shift()!.slice(7) : undefined
+      if (name === undefined || texts.length === 0) {
+        throw new Fault('invalid number of arguments in "log_format" directive')
+      }
+      if (escaping !== undefined && !['default', 'json', 'none'].includes(escaping)) {
+        throw new Fault(`unknown log format escaping "${escaping}"`)
+      }
+      const format = texts.join('')
+      return escaping === undefined ? { name, format } : { name, escape: escaping, format }
+    },
+  }),
+  directive({
+    name: 'explain_header',
+    in: location,
+    doc: 'Response field that tells the attempts and the reason of the pick.',
+    default: 'off',
+    args: fieldName,
+  }),
+  directive({
+    name: 'load_report',
+    in: location,
+    doc: 'Whether load reports of peers reach the client.',
+    default: 'strip',
+    args: word('pass', 'strip'),
+  }),
+]
