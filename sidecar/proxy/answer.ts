@@ -7,7 +7,7 @@ import { responseHeaders } from './headers.ts'
 import type { ResponseHead } from './http1/head.ts'
 import type { PeerGroup } from './pools.ts'
 import { relay } from './relay.ts'
-import { addedHeaders } from './respond.ts'
+import { intercepted, passedHead } from './respond.ts'
 import { tunnel } from './upgrade.ts'
 
 /** Passes a peer's answer to the client, or leaves it to `error_page`. */
@@ -22,7 +22,7 @@ export async function answer(
   const { call, settings } = exchange
   const { attempt } = trial
   settle(trial, verdict, undefined)
-  if (settings.interceptErrors && head.status >= 300 && settings.errorPages.has(head.status)) {
+  if (intercepted(settings, head.status)) {
     trial.discard()
     keep(group, trial, head.persistent)
     finish(exchange, attempt)
@@ -30,10 +30,9 @@ export async function answer(
   }
   measured(attempt, call, attempt.startedAt + attempt.headerMs!)
   attempt.ending = undefined
-  call.status = head.status
-  const headers = clientHeaders(exchange, head)
-  if (head.status === 101) return join(exchange, trial, head, headers, verdict, env)
-  exchange.sendHead(head.status, head.reasonPhrase, headers)
+  const { status, headers } = passedHead(call, settings, head.status, responseHeaders(head.headers, settings))
+  if (status === 101) return join(exchange, trial, head, headers, verdict, env)
+  exchange.sendHead(status, status === head.status ? head.reasonPhrase : undefined, headers)
   const end = await relay(exchange, trial, readAhead(exchange, head))
   if (end.kind === 'complete') {
     attempt.trailers = end.trailers
@@ -50,24 +49,6 @@ export async function answer(
   keep(group, trial, head.persistent)
   finish(exchange, attempt)
   return { kind: 'done' }
-}
-
-/** What the client gets of the peer's head: its fields but those of its connection, and what the location adds. */
-function clientHeaders(exchange: Exchange, head: ResponseHead): string[] {
-  const { call, settings } = exchange
-  const headers = responseHeaders(head.headers, settings)
-  const { redirect } = settings
-  let server = true
-  for (let i = 0; i < headers.length; i += 2) {
-    const lower = headers[i]!.toLowerCase()
-    if (lower === 'server') server = false
-    else if (redirect && (lower === 'location' || lower === 'refresh')) {
-      headers[i + 1] = redirect(call, lower, headers[i + 1]!)
-    }
-  }
-  if (server) headers.push('Server', 'evenkeel')
-  headers.push(...addedHeaders(call, settings, head.status))
-  return headers
 }
 
 /** `X-Accel-Buffering` of the peer overrides `proxy_buffering`, and an event stream is never held up. */

@@ -18,7 +18,12 @@ export type Forwarded =
   /** The client has its answer, or is gone. */
   | { readonly kind: 'done' }
   /** There is none: answer with this status. */
-  | { readonly kind: 'refused'; readonly status: number }
+  | {
+      readonly kind: 'refused'
+      readonly status: number
+      /** For the error log, where it is the configuration that has no answer. */
+      readonly error?: string | undefined
+    }
   /** The peer's answer is one that `error_page` replaces. */
   | { readonly kind: 'intercepted'; readonly status: number }
 
@@ -36,7 +41,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   call.proxyHost = target.host
   call.proxyPort = target.port
   const { group } = target
-  if (!group) return { kind: 'refused', status: 502 }
+  if (!group) return { kind: 'refused', status: target.failure?.status ?? 502, error: target.failure?.text }
   if (call.attempts.length > 0) call.runs.push(call.attempts.length)
   call.upstream = group.balancing.upstream.name
   const prepared = await requestBody(exchange)
