@@ -1,0 +1,207 @@
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { Variables } from '../../feedback/variables.ts'
+import { hasVariables, locationKey, type ProxyAddress, proxyAddress } from '../config/address.ts'
+import type * as model from '../config/model.ts'
+import { sizeBytes, timeMs } from '../config/units.ts'
+import { type LocationEntry, Locations } from '../proxy/locations.ts'
+import type { PeerGroup } from '../proxy/pools.ts'
+import { fixedPass, variablePass } from '../proxy/proxy-pass.ts'
+import type { AccessLog, Content, ProxyPass, Route } from '../proxy/route.ts'
+import { type ListenServers, Router, type VirtualServer } from '../proxy/routes.ts'
+import { ServerNames } from '../proxy/server-names.ts'
+import { ScriptBuilder } from './scripts.ts'
+import { type AccessLogSpec, type DefaultRedirect, SettingsBuilder } from './settings.ts'
+import { bytes, patternOf, Texts } from './texts.ts'
+
+/** What the routes are built upon. */
+export interface RoutesEnv {
+  /** With everything declared: maps, and the names of `declareNames`. */
+  readonly variables: Variables
+  /**
+   * The group of an address of `proxy_pass`: a name, or `host:port` as written, whatever its letter case. Asked when
+   * the routes are built, and at each request for a proxy_pass with variables.
+   */
+  group(authority: string): PeerGroup | undefined
+  /** The counters of a `status_zone`; the same ones for the same name. */
+  zone(kind: 'server' | 'location', name: string): ServerZone
+  /** Called once for each line of the configuration. */
+  openAccessLog(spec: AccessLogSpec): AccessLog
+  /** For `server_tokens on`. */
+  readonly version: string
+}
+
+/** A level inside of a server: what its locations inherit. */
+interface Level {
+  readonly settings: readonly model.Settings[]
+  readonly zones: { readonly server: ServerZone | undefined; readonly location: ServerZone | undefined }
+}
+
+/** The `listen` of a server that has none. */
+const defaultListen: readonly model.Listen[] = [{ address: '*:80' }]
+
+/** Builds the router of a configuration. */
+export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
+  const builder = new RoutesBuilder(http, env)
+  const listens = new Map<string, ListenServers & { explicit: boolean }>()
+  for (const block of http.servers ?? []) {
+    const server = builder.server(block)
+    for (const { address, default_server } of block.listen ?? defaultListen) {
+      let listen = listens.get(address)
+      if (!listen || (default_server && !listen.explicit)) {
+        listen = {
+          names: listen?.names ?? new ServerNames(),
+          default: server,
+          explicit: default_server === true,
+        }
+        listens.set(address, listen)
+      }
+      for (const name of block.server_name ?? ['']) listen.names.add(builder.serverName(name), server)
+    }
+  }
+  return new Router(listens)
+}
+
+class RoutesBuilder {
+  readonly #http: model.HttpBlock
+  readonly #env: RoutesEnv
+  readonly #texts: Texts
+  readonly #settings: SettingsBuilder
+  readonly #scripts: ScriptBuilder
+
+  constructor(http: model.HttpBlock, env: RoutesEnv) {
+    this.#http = http
+    this.#env = env
+    this.#texts = new Texts(env.variables)
+    this.#settings = new SettingsBuilder(this.#texts, (spec) => env.openAccessLog(spec), env.version)
+    this.#scripts = new ScriptBuilder(this.#texts)
+  }
+
+  serverName(name: string) {
+    const pattern = patternOf(name)
+    // Hosts are compared in lower case, so a regular expression may be in any.
+    return pattern ? this.#texts.matcher(pattern.source, true) : bytes(name)
+  }
+
+  server(block: model.ServerBlock): VirtualServer {
+    const zone = block.status_zone === undefined ? undefined : this.#env.zone('server', block.status_zone)
+    const level: Level = {
+      settings: [this.#http, block],
+      zones: { server: zone, location: undefined },
+    }
+    const named = new Map<string, Route>()
+    const locations = this.#locations(block.locations, level, named)
+    const find = <K extends keyof model.ServerSettings>(key: K) => block[key] ?? this.#http[key]
+    const large = find('large_client_header_buffers') ?? { number: 4, size: '8k' }
+    const maxLine = sizeBytes(large.size) ?? 8192
+    const first = block.server_name?.[0] ?? ''
+    return {
+      name: bytes(first.startsWith('.') ? first.slice(1) : first),
+      route: {
+        location: '',
+        settings: this.#settings.build(level.settings, zonesOf(level), undefined),
+        content: { kind: 'none' },
+        script: this.#scripts.server(block.rewrites ?? []),
+      },
+      locations,
+      named,
+      mergeSlashes: find('merge_slashes') ?? true,
+      maxLine,
+      maxHead: large.number * maxLine,
+      headerTimeout: timeMs(find('client_header_timeout') ?? '60s') ?? 60_000,
+      dropUnderscores: !(find('underscores_in_headers') ?? false),
+      dropInvalid: find('ignore_invalid_headers') ?? true,
+    }
+  }
+
+  #locations(
+    blocks: Readonly<Record<string, model.LocationBlock>> | undefined,
+    outer: Level,
+    named: Map<string, Route>,
+  ): Locations<Route> {
+    const entries: LocationEntry<Route>[] = []
+    for (const [key, block] of Object.entries(blocks ?? {})) {
+      const { kind, text } = locationKey(key)
+      const zone = block.status_zone
+      const level: Level = {
+        settings: [...outer.settings, block],
+        zones:
+          zone === undefined ? outer.zones : { ...outer.zones, location: this.#env.zone('location', zone) },
+      }
+      const path = kind === 'regex' || kind === 'regex-any-case' || kind === 'named' ? '' : bytes(text)
+      const value = this.#route(key, path, block, level)
+      if (kind === 'named') {
+        named.set(text, value)
+        continue
+      }
+      const inner = block.locations && this.#locations(block.locations, level, named)
+      const slashRedirect = block.proxy_pass !== undefined
+      if (kind === 'regex' || kind === 'regex-any-case') {
+        const matches = this.#texts.matcher(text, kind === 'regex-any-case')
+        entries.push({ kind: 'regex', path, matches, slashRedirect, inner, value })
+      } else {
+        const how = kind === 'prefix-only' ? 'prefix_no_regex' : kind
+        entries.push({ kind: how, path, matches: undefined, slashRedirect, inner, value })
+      }
+    }
+    return new Locations(entries)
+  }
+
+  #route(key: string, path: string, block: model.LocationBlock, level: Level): Route {
+    const content = this.#content(block, path)
+    const redirect = defaultRedirect(block.proxy_pass, path)
+    return {
+      location: key,
+      settings: this.#settings.build(level.settings, zonesOf(level), redirect),
+      content,
+      // An `if` without a proxy_pass does what the location does, under its own settings.
+      script: this.#scripts.location(block.rewrites ?? [], (inside) => ({
+        location: key,
+        settings: this.#settings.build(
+          [...level.settings, inside],
+          zonesOf(level),
+          inside.proxy_pass === undefined ? redirect : defaultRedirect(inside.proxy_pass, path),
+        ),
+        content: inside.proxy_pass === undefined ? content : this.#proxy(inside.proxy_pass, path),
+        script: undefined,
+      })),
+    }
+  }
+
+  #content(block: model.LocationBlock, path: string): Content {
+    if (block.proxy_pass !== undefined) return this.#proxy(block.proxy_pass, path)
+    if (block.api !== undefined) return { kind: 'api', path: block.api }
+    if (block.prometheus !== undefined) return { kind: 'prometheus', template: block.prometheus }
+    return { kind: 'none' }
+  }
+
+  #proxy(url: string, path: string): Content {
+    return { kind: 'proxy', pass: this.#pass(url, path) }
+  }
+
+  #pass(url: string, path: string): ProxyPass {
+    if (!hasVariables(url)) {
+      const address = proxyAddress(bytes(url))
+      return fixedPass(address, this.#env.group(address.authority), path)
+    }
+    return variablePass(this.#texts.compile(url), parsed, ({ authority }) => this.#env.group(authority))
+  }
+}
+
+function zonesOf({ zones }: Level): ServerZone[] {
+  return [zones.server, zones.location].filter((zone) => zone !== undefined)
+}
+
+function parsed(url: string): ProxyAddress | undefined {
+  try {
+    return proxyAddress(url)
+  } catch {
+    return undefined
+  }
+}
+
+/** `proxy_redirect default` undoes what proxy_pass does to paths. */
+function defaultRedirect(url: string | undefined, path: string): DefaultRedirect | undefined {
+  if (url === undefined || hasVariables(url)) return undefined
+  const { uri } = proxyAddress(url)
+  return uri === undefined ? { from: bytes(`${url}/`), to: '/' } : { from: bytes(url), to: path }
+}

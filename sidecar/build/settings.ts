@@ -1,0 +1,228 @@
+import type { Call } from '../../feedback/call.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import type * as model from '../config/model.ts'
+import { sizeBytes, timeMs } from '../config/units.ts'
+import { realIp } from '../proxy/real-ip.ts'
+import { compileRedirect, type RedirectRule } from '../proxy/redirect.ts'
+import type { AccessLog, ErrorPage, RetryPolicy, Settings } from '../proxy/route.ts'
+import { defaultSettings, hiddenHeaders } from '../proxy/settings.ts'
+import { bytes, patternOf, type Texts } from './texts.ts'
+
+/** An access log to open. */
+export interface AccessLogSpec {
+  /** As written; `/dev/stdout` where nothing is. */
+  readonly path: string
+  /** Name of a `log_format`. */
+  readonly format: string
+}
+
+/** Finds the value of a key: that of the innermost level that has it. */
+type Find = <K extends keyof model.Settings>(key: K) => model.Settings[K] | undefined
+
+/** What `proxy_redirect default` stands for at a level; undefined: nothing, since it has no fixed proxy_pass. */
+export interface DefaultRedirect {
+  readonly from: string
+  readonly to: string
+}
+
+/** Compiles what levels of the configuration say into the settings of a location. */
+export class SettingsBuilder {
+  readonly #texts: Texts
+  readonly #open: (spec: AccessLogSpec) => AccessLog
+  readonly #version: string
+  /** Levels that share a line share its log. */
+  readonly #logs = new Map<unknown, AccessLog>()
+  readonly #realIps = new Map<string, (call: Call) => void>()
+
+  constructor(texts: Texts, open: (spec: AccessLogSpec) => AccessLog, version: string) {
+    this.#texts = texts
+    this.#open = open
+    this.#version = version
+  }
+
+  /**
+   * @param levels from the outermost to the innermost; a key that a level has hides that of the outer ones as a whole
+   * @param zones what the location is counted in
+   */
+  build(
+    levels: readonly model.Settings[],
+    zones: readonly ServerZone[],
+    defaultRedirect: DefaultRedirect | undefined,
+  ): Settings {
+    const find: Find = (key) => levels.findLast((level) => level[key] !== undefined)?.[key]
+    const { compile } = this.#texts
+    const d = defaultSettings
+    const setHeaders = (find('proxy_set_header') ?? []).map(({ name, value }) => ({
+      name,
+      lower: name.toLowerCase(),
+      value: compile(value),
+    }))
+    const buffers = find('proxy_buffers')
+    const method = find('proxy_method')
+    const setBody = find('proxy_set_body')
+    const explain = find('explain_header')
+    return {
+      clientMaxBodySize: size(find('client_max_body_size'), d.clientMaxBodySize),
+      clientBodyTimeout: ms(find('client_body_timeout'), d.clientBodyTimeout),
+      sendTimeout: ms(find('send_timeout'), d.sendTimeout),
+      keepaliveTimeout: ms(find('keepalive_timeout')?.timeout, d.keepaliveTimeout),
+      keepaliveRequests: find('keepalive_requests') ?? d.keepaliveRequests,
+      connectTimeout: ms(find('proxy_connect_timeout'), d.connectTimeout),
+      proxySendTimeout: ms(find('proxy_send_timeout'), d.proxySendTimeout),
+      readTimeout: ms(find('proxy_read_timeout'), d.readTimeout),
+      retry: retryPolicy(find),
+      buffering: find('proxy_buffering') ?? d.buffering,
+      bufferSize: size(find('proxy_buffer_size'), d.bufferSize),
+      buffers: buffers ? buffers.number * size(buffers.size, 0) : d.buffers,
+      requestBuffering: find('proxy_request_buffering') ?? d.requestBuffering,
+      replayBuffer: size(find('proxy_replay_buffer'), d.replayBuffer),
+      method: method === undefined ? undefined : compile(method),
+      setBody: setBody === undefined ? undefined : compile(setBody),
+      passRequestHeaders: find('proxy_pass_request_headers') ?? d.passRequestHeaders,
+      passRequestBody: find('proxy_pass_request_body') ?? d.passRequestBody,
+      ignoreClientAbort: find('proxy_ignore_client_abort') ?? d.ignoreClientAbort,
+      interceptErrors: find('proxy_intercept_errors') ?? d.interceptErrors,
+      setHeaders,
+      setHeaderNames: new Set(setHeaders.map(({ lower }) => lower)),
+      closePeer: find('proxy_http_version') === '1.0',
+      hideHeaders: hidden(find),
+      redirect: compileRedirect(this.#redirects(find('proxy_redirect') ?? ['default'], defaultRedirect)),
+      addHeaders: (find('add_header') ?? []).map(({ name, value, always }) => ({
+        name,
+        lower: name.toLowerCase(),
+        value: compile(value),
+        always: always === true,
+      })),
+      errorPages: this.#errorPages(find('error_page') ?? []),
+      accessLogs: this.#accessLogs(find('access_log') ?? defaultAccessLog),
+      statusZones: zones,
+      explainHeader: explain === 'off' ? undefined : explain,
+      passLoadReport: find('load_report') === 'pass',
+      defaultType: bytes(find('default_type') ?? d.defaultType),
+      serverText: this.#serverText(find('server_tokens')),
+      realIp: this.#realIp(find),
+    }
+  }
+
+  #redirects(
+    lines: 'off' | readonly ('default' | model.ProxyRedirect)[],
+    defaultRedirect: DefaultRedirect | undefined,
+  ): RedirectRule[] {
+    if (lines === 'off') return []
+    const { compile } = this.#texts
+    return lines.flatMap((line): RedirectRule[] => {
+      if (line === 'default') {
+        if (!defaultRedirect) return []
+        const { from, to } = defaultRedirect
+        return [{ kind: 'prefix', from: () => from, to: () => to }]
+      }
+      const to = compile(line.replacement)
+      const pattern = patternOf(line.redirect)
+      return pattern
+        ? [{ kind: 'regex', matches: this.#texts.matcher(pattern.source, pattern.anyCase), to }]
+        : [{ kind: 'prefix', from: compile(line.redirect), to }]
+    })
+  }
+
+  /** Of two lines for one status the first counts, as in nginx. */
+  #errorPages(lines: readonly model.ErrorPageLine[]): ReadonlyMap<number, ErrorPage> {
+    const pages = new Map<number, ErrorPage>()
+    for (const { codes, response, uri } of lines) {
+      const page = { status: response, to: this.#texts.compile(uri) }
+      for (const code of codes) if (!pages.has(code)) pages.set(code, page)
+    }
+    return pages
+  }
+
+  #accessLogs(lines: 'off' | readonly model.AccessLogLine[]): AccessLog[] {
+    if (lines === 'off') return []
+    return lines.map((line) => {
+      let log = this.#logs.get(line)
+      if (!log) {
+        const open = this.#open({ path: line.path, format: line.format ?? 'combined' })
+        log = line.if === undefined ? open : conditional(open, this.#texts.compile(line.if))
+        this.#logs.set(line, log)
+      }
+      return log
+    })
+  }
+
+  #serverText(tokens: boolean | 'build' | undefined): string {
+    const { serverText } = defaultSettings
+    if (tokens === true) return `${serverText}/${this.#version}`
+    return tokens === 'build' ? `${serverText}/${this.#version} (${serverText})` : serverText
+  }
+
+  /** Levels that say the same get the same function, so that a request need not run it twice. */
+  #realIp(find: Find): ((call: Call) => void) | undefined {
+    const from = find('set_real_ip_from')
+    if (!from) return undefined
+    const options = {
+      from,
+      header: find('real_ip_header') ?? 'X-Real-IP',
+      recursive: find('real_ip_recursive') ?? false,
+    }
+    const key = JSON.stringify(options)
+    let take = this.#realIps.get(key)
+    if (!take) {
+      take = realIp(options)
+      this.#realIps.set(key, take)
+    }
+    return take
+  }
+}
+
+const defaultAccessLog: readonly model.AccessLogLine[] = [{ path: '/dev/stdout' }]
+
+function conditional(log: AccessLog, condition: (call: Call) => string): AccessLog {
+  return (call) => {
+    const text = condition(call)
+    if (text !== '' && text !== '0') log(call)
+  }
+}
+
+function retryPolicy(find: Find): RetryPolicy {
+  const { retry: d } = defaultSettings
+  const words = find('proxy_next_upstream')
+  const kinds = words?.filter((word) => word !== 'non_idempotent' && word !== 'updating')
+  const budget = find('proxy_next_upstream_budget')
+  const backoff = find('proxy_next_upstream_backoff')
+  return {
+    on: words === undefined ? d.on : new Set<string>(words.includes('off') ? [] : kinds),
+    nonIdempotent: words?.includes('non_idempotent') ?? d.nonIdempotent,
+    tries: find('proxy_next_upstream_tries') ?? d.tries,
+    timeout: ms(find('proxy_next_upstream_timeout'), d.timeout),
+    budget:
+      budget === undefined
+        ? d.budget
+        : budget === 'off'
+          ? undefined
+          : {
+              ratio: budget.percent / 100,
+              min: budget.min ?? d.budget!.min,
+              window: ms(budget.window, d.budget!.window),
+            },
+    backoff:
+      backoff === undefined
+        ? d.backoff
+        : backoff === 'off'
+          ? undefined
+          : { base: ms(backoff.base, 0), max: ms(backoff.max, 0) },
+  }
+}
+
+function hidden(find: Find): ReadonlySet<string> {
+  const passed = new Set((find('proxy_pass_header') ?? []).map((name) => name.toLowerCase()))
+  const names = new Set(hiddenHeaders.filter((name) => !passed.has(name)))
+  for (const name of find('proxy_hide_header') ?? []) names.add(name.toLowerCase())
+  return names
+}
+
+/** The configuration's texts have been checked; a default stands in for an absent one. */
+function ms(text: string | undefined, otherwise: number): number {
+  return text === undefined ? otherwise : (timeMs(text) ?? otherwise)
+}
+
+function size(text: string | undefined, otherwise: number): number {
+  return text === undefined ? otherwise : (sizeBytes(text) ?? otherwise)
+}
