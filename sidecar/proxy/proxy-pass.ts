@@ -73,7 +73,11 @@ function targetOf(address: PassAddress, group: PeerGroup | undefined): Target {
   return { ...target, failure: { status: 502, text: `no resolver defined to resolve ${address.host}` } }
 }
 
-/** The client's own target, byte for byte; where the path was rewritten, that one, escaped anew. */
+/**
+ * The client's own target, byte for byte; where the path was rewritten, that one, escaped anew. The location was
+ * chosen by the normalised path, which a peer may read out of these bytes otherwise: a proxy_pass with a path sends
+ * the normalised one.
+ */
 function ownTarget(call: Call): string {
   if (!call.rewritten) return call.target
   return withArgs(call, absolute(rest(call, 0)))

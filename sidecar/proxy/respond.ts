@@ -37,6 +37,11 @@ export const mostRelocations = 10
 /** Statuses after which nginx closes the connection, and 431, the standard's word for its 494. */
 const closing = new Set([400, 408, 413, 414, 431, 500, 501])
 
+/** Whether a failure of this status ends the connection, whatever error page it is answered with. */
+export function endsConnection(status: number): boolean {
+  return closing.has(status)
+}
+
 export const redirectStatuses: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 /**
@@ -113,7 +118,7 @@ function response(
     status,
     headers: withOwnHeaders(call, settings, status, headers),
     body: bodyless || call.method === 'HEAD' ? undefined : body,
-    close: closing.has(wanted) && content.text === undefined,
+    close: endsConnection(wanted) && content.text === undefined,
   }
 }
 

@@ -98,7 +98,7 @@ export class Router {
       server: this.find(key, host, call),
       refusal,
     })
-    const hosts = headerValues(call, 'host')
+    const hosts = hostFields(call)
     const host = hosts.length === 1 ? parseHost(hosts[0]!) : undefined
     const hostless = hosts.length === 0 && call.httpVersion !== '1.1'
     if (host === undefined && !hostless) return refused(400)
@@ -124,11 +124,11 @@ export class Router {
   }
 }
 
-function headerValues(call: Call, name: string): string[] {
+function hostFields({ rawHeaders }: Call): string[] {
   const values: string[] = []
-  const { rawHeaders } = call
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    if (rawHeaders[i]!.toLowerCase() === name) values.push(rawHeaders[i + 1]!)
+    const name = rawHeaders[i]!
+    if (name.length === 4 && name.toLowerCase() === 'host') values.push(rawHeaders[i + 1]!)
   }
   return values
 }
