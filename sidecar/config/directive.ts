@@ -42,6 +42,8 @@ export interface Directive<S extends TSchema = TSchema> {
   split?(words: readonly string[]): Readonly<Record<string, Part>>
   /** Text for a word that does not fit; `invalid parameter "…"` and the like where absent. */
   wrong?(word: string): string
+  /** How it is written in nginx's syntax, for the reference, where that does not follow from the schema. */
+  readonly syntax?: string
   /** What the schema cannot check (throws a Fault), and the canonical form. */
   tidy?(value: Static<S>): Value
 }

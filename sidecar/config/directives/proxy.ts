@@ -82,6 +82,7 @@ export const proxyDirectives = [
     in: levels,
     doc: 'Most retries, in percent of the group’s requests in `window`, with `min` a second on top.',
     default: '20% min=10 window=10s',
+    syntax: 'proxy_next_upstream_budget N% [min=NUMBER] [window=TIME] | off;',
     args: Type.Object({
       percent: Type.Number({ minimum: 0, maximum: 100 }),
       min: Type.Optional(Type.Number({ minimum: 0 })),

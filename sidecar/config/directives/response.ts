@@ -33,6 +33,7 @@ export const responseDirectives = [
     name: 'error_page',
     in: ['http', 'server', 'location', 'if'],
     doc: 'What to answer in place of these statuses: a URI, a `@name` or a URL; `=CODE` changes the status.',
+    syntax: 'error_page CODE … [=[CODE]] URI;',
     args: Type.Object({
       codes: Type.Array(integer(300, 599)),
       response: Type.Optional(integer(0, 999)),
@@ -68,6 +69,7 @@ export const responseDirectives = [
     name: 'log_format',
     in: ['http'],
     doc: 'A format for `access_log`. `combined` and `json` are built in.',
+    syntax: 'log_format NAME [escape=default | json | none] TEXT …;',
     args: Type.Object({
       name: text,
       escape: Type.Optional(word('default', 'json', 'none')),

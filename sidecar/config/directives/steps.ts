@@ -41,6 +41,7 @@ export const stepDirectives = [
     in: everywhere,
     step: true,
     doc: 'Answers with a status and a text or, for 301, 302, 303, 307 and 308, a URL. A URL alone is a 302.',
+    syntax: 'return CODE [TEXT] | CODE URL | URL;',
     args: Type.Object({ code: integer(0, 999), text: Type.Optional(text) }),
     words: ['code', 'text'],
     wrong: (code) => `invalid return code "${code}"`,
@@ -74,6 +75,7 @@ export const condition = directive({
   name: 'if',
   in: ['server', 'location'],
   doc: 'Steps and settings for requests that fulfil a condition: `$v`, or `$v` with `=`, `!=`, `~`, `~*`, `!~` or `!~*` and a text.',
+  syntax: 'if ($VARIABLE [= | != | ~ | ~* | !~ | !~* TEXT]) { … }',
   args: Type.Object({
     variable,
     operator: Type.Optional(word(...conditionOperators)),
