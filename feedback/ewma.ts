@@ -14,27 +14,21 @@ export function ewma(average: number, value: number, keep: number): number {
 
 /**
  * How stale an average is, 0 or more; at 1 it is worth 1/e of what it was. Time alone must not age the averages of
- * a quiet group, and answers alone not those of a busy one, so it is the less of both.
- * @param idleMs since the peer last answered
- * @param decayMs the method's `decay`, above 0
- * @param answers that the group has given since
- * @param peers how many share the group's requests, 1 or more
+ * a quiet group, nor answers alone those of a busy one, so it is the less of both.
+ * @param time since the peer last answered, in units of the method's `decay`
+ * @param answers that the group has given since, in units of a hundred for each of its peers
  */
-export function staleness(idleMs: number, decayMs: number, answers: number, peers: number): number {
-  return Math.max(0, Math.min(idleMs / decayMs, answers / (100 * peers)))
-}
-
-/** exp(−s), for s ≥ 0. Most are tiny, and there the series is exact to five digits and much cheaper. */
-export function fading(s: number): number {
-  return s < 0.03 ? 1 - s + (s * s) / 2 : Math.exp(-s)
+export function staleness(time: number, answers: number): number {
+  return Math.max(0, Math.min(time, answers))
 }
 
 /**
- * An average that nobody has renewed moves to the group's median, evenly by ratios.
+ * An average that nobody has renewed moves to the group's median, evenly by ratios: at staleness s it is
+ * median · (average / median)^exp(−s).
  * @param average milliseconds, above 0
- * @param median milliseconds, above 0
+ * @param log of median / average: callers keep it, since it costs more than the rest
  * @param s its staleness
  */
-export function drift(average: number, median: number, s: number): number {
-  return median * Math.exp(Math.log(average / median) * fading(s))
+export function drift(average: number, log: number, s: number): number {
+  return average * Math.exp(log * (1 - Math.exp(-s)))
 }

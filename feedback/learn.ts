@@ -1,5 +1,5 @@
 import type { Call } from './call.ts'
-import { ewma, fading, staleness } from './ewma.ts'
+import { ewma, staleness } from './ewma.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { setShare, totalShare, walkLimit } from './share-tree.ts'
@@ -169,7 +169,8 @@ function teach(
     // After a gap a new answer counts for more.
     const list = peer.options.backup ? upstream.backups : upstream.peers
     const since = answers - answersMark[index]!
-    keep = Math.min(keep, fading(staleness(now - answeredAt[index]!, learning.decay, since, list.length)))
+    const idle = now - answeredAt[index]!
+    keep = Math.min(keep, Math.exp(-staleness(idle / learning.decay, since / (100 * list.length))))
   }
   const from = base(attempt, peer)
   avg[index] = time === undefined ? from : ewma(from, time, keep)

@@ -19,6 +19,7 @@ const cuts = 16
  * peer that would answer first.
  */
 export class LeastTime implements Balancer {
+  readonly #upstream: Upstream
   readonly #candidates: Candidates
   readonly #estimate: Estimate
   readonly #best: boolean
@@ -36,6 +37,7 @@ export class LeastTime implements Balancer {
     options: { readonly learning: Learning; readonly best: boolean },
     env: Env,
   ) {
+    this.#upstream = upstream
     this.#candidates = new Candidates(peers, env)
     this.#estimate = new Estimate(upstream, options.learning)
     this.#best = options.best
@@ -48,7 +50,7 @@ export class LeastTime implements Balancer {
 
   pick(ask: Ask): Peer | undefined {
     const candidates = this.#candidates
-    this.#estimate.refresh(ask.now)
+    this.#estimate.at(ask.now)
     candidates.gather(ask)
     if (candidates.count === 0) return undefined
     if (this.#best && this.#env.random() < exploration) {
@@ -59,7 +61,7 @@ export class LeastTime implements Balancer {
         return this.#chosen(ask, peer)
       }
     }
-    this.#measure(ask.now)
+    this.#measure()
     const { count } = candidates
     const winner = this.#best ? this.#least() : race(this.#starts, this.#rates, count, this.#env)
     const peer = candidates.peers[candidates.places[winner]!]!
@@ -69,39 +71,46 @@ export class LeastTime implements Balancer {
   }
 
   #chosen(ask: Ask, peer: Peer): Peer {
-    ask.drifted = this.#estimate.drifted(peer, ask.now, this.#candidates.sharers)
+    ask.drifted = this.#estimate.drifted(peer.index, this.#candidates.sharers)
     return peer
   }
 
   /** Expected times of the candidates, what they have in flight and, for the race, their rates. */
-  #measure(now: number): void {
-    const { peers, places, count, sampled, sharers } = this.#candidates
+  #measure(): void {
+    const { indexes, count, sampled, sharers } = this.#candidates
+    const { conns } = this.#upstream.zone.peers
+    const times = this.#times
+    const starts = this.#starts
+    const rates = this.#rates
+    for (let i = 0; i < count; i++) starts[i] = conns[indexes[i]!]!
     const mean = sampled ? this.#estimate.mean : this.#mean()
+    this.#estimate.expect(indexes, count, mean, sharers, times)
+    if (this.#best) return
     let speed = 0
     for (let i = 0; i < count; i++) {
-      const peer = peers[places[i]!]!
-      const time = this.#estimate.expected(peer, now, mean, sharers)
-      this.#times[i] = time
-      this.#starts[i] = peer.zone.peers.conns[peer.index]!
-      speed += 1 / time
+      rates[i] = 1 / times[i]!
+      speed += rates[i]!
     }
-    if (this.#best) return
-    const cap = count / (speed * floor)
-    let capped = 0
-    for (let i = 0; i < count; i++) capped += 1 / Math.min(this.#times[i]!, cap)
-    // Rates of mean 1: the harmonic mean of the times over each one's.
-    for (let i = 0; i < count; i++) this.#rates[i] = count / capped / Math.min(this.#times[i]!, cap)
-    this.#cap = cap
+    const least = (speed / count) * floor
+    let total = 0
+    for (let i = 0; i < count; i++) {
+      if (rates[i]! < least) rates[i] = least
+      total += rates[i]!
+    }
+    // To a mean of 1: the harmonic mean of the times over each one's.
+    const scale = count / total
+    for (let i = 0; i < count; i++) rates[i]! *= scale
+    this.#cap = 1 / least
   }
 
   /** Mean of the candidates' known averages; 0 while there is none. */
   #mean(): number {
-    const { peers, places, count } = this.#candidates
+    const { indexes, count } = this.#candidates
+    const { avg } = this.#upstream.zone.peers
     let sum = 0
     let known = 0
     for (let i = 0; i < count; i++) {
-      const peer = peers[places[i]!]!
-      const average = peer.zone.peers.avg[peer.index]!
+      const average = avg[indexes[i]!]!
       if (average <= 0) continue
       sum += average
       known += 1
@@ -135,7 +144,7 @@ export class LeastTime implements Balancer {
     const admitted = peers.flatMap((peer, i) => (ready(peer) ? [i] : []))
     const total = admitted.length
     if (total === 0) return shares
-    this.#estimate.refresh(now)
+    this.#estimate.at(now)
     candidates.sharers = total
     candidates.sampled = total > walkLimit
     if (candidates.sampled) {
@@ -144,15 +153,15 @@ export class LeastTime implements Balancer {
       for (let cut = 1; cut <= cuts; cut++) {
         shuffle(admitted, cut)
         for (let from = 0; from < size; from += sample) {
-          for (let i = 0; i < sample; i++) candidates.places[i] = admitted[(from + i) % total]!
+          for (let i = 0; i < sample; i++) candidates.put(i, admitted[(from + i) % total]!)
           candidates.count = sample
-          this.#addChances(now, shares)
+          this.#addChances(shares)
         }
       }
     } else {
-      for (const [i, place] of admitted.entries()) candidates.places[i] = place
+      for (const [i, place] of admitted.entries()) candidates.put(i, place)
       candidates.count = total
-      this.#addChances(now, shares)
+      this.#addChances(shares)
     }
     const sum = shares.reduce((all, share) => all + share, 0)
     if (!this.#best) return shares.map((share) => share / sum)
@@ -163,8 +172,8 @@ export class LeastTime implements Balancer {
   }
 
   /** Adds the candidates' chances to be picked, exploration left out. */
-  #addChances(now: number, shares: number[]): void {
-    this.#measure(now)
+  #addChances(shares: number[]): void {
+    this.#measure()
     const { places, count } = this.#candidates
     if (!this.#best) {
       const chances = new Float64Array(count)
@@ -179,8 +188,11 @@ export class LeastTime implements Balancer {
   }
 
   expected(peer: Peer, now: number): number {
-    this.#estimate.refresh(now)
-    return this.#estimate.expected(peer, now, this.#estimate.mean, this.#candidates.peers.length)
+    const { indexes, peers } = this.#candidates
+    this.#estimate.at(now)
+    indexes[0] = peer.index
+    this.#estimate.expect(indexes, 1, this.#estimate.mean, peers.length, this.#times)
+    return this.#times[0]!
   }
 }
 

@@ -21,13 +21,19 @@ export function race(
   count: number,
   dice: { random(): number },
 ): number {
-  let level = Number.NEGATIVE_INFINITY
+  let level = nextStart(starts, count, Number.NEGATIVE_INFINITY)
   for (;;) {
-    level = nextStart(starts, count, level)
-    const next = nextStart(starts, count, level)
+    let next = Number.POSITIVE_INFINITY
     let total = 0
-    for (let i = 0; i < count; i++) if (starts[i]! <= level) total += rates[i]!
-    if (next < Number.POSITIVE_INFINITY && level - Math.log(1 - dice.random()) / total >= next) continue
+    for (let i = 0; i < count; i++) {
+      const start = starts[i]!
+      if (start <= level) total += rates[i]!
+      else if (start < next) next = start
+    }
+    if (next < Number.POSITIVE_INFINITY && level - Math.log(1 - dice.random()) / total >= next) {
+      level = next
+      continue
+    }
     let point = dice.random() * total
     let last = 0
     for (let i = 0; i < count; i++) {

@@ -1,7 +1,6 @@
 import Type from 'typebox'
 import { throttle } from '../../feedback/health.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import type { Column } from '../../feedback/zone.ts'
 import type { Ask, Balancer, Method } from './method.ts'
 
 /**
@@ -10,20 +9,14 @@ import type { Ask, Balancer, Method } from './method.ts'
  */
 export class RoundRobin implements Balancer {
   readonly #peers: readonly Peer[]
-  readonly #current: Column
-  readonly #effective: Column
 
   constructor(peers: readonly Peer[]) {
     this.#peers = peers
-    const columns = peers[0]?.zone.peers
-    this.#current = columns?.currentWeight ?? new Float64Array(0)
-    this.#effective = columns?.effectiveWeight ?? new Float64Array(0)
     startTurns(peers)
   }
 
   pick(ask: Ask): Peer | undefined {
     const peers = this.#peers
-    const current = this.#current
     let best: Peer | undefined
     let most = 0
     let total = 0
@@ -31,6 +24,7 @@ export class RoundRobin implements Balancer {
       const peer = peers[i]!
       if (!ask.ready(peer)) continue
       const index = peer.index
+      const current = peer.zone.peers.currentWeight
       const gain = turn(peer, ask.now)
       total += gain
       const have = current[index]! + gain
@@ -41,13 +35,13 @@ export class RoundRobin implements Balancer {
         most = have
       }
     }
-    if (best !== undefined) current[best.index] = most - total
+    if (best !== undefined) best.zone.peers.currentWeight[best.index] = most - total
     return best
   }
 
   shares(ready: (peer: Peer) => boolean, now: number): number[] {
     const weights = this.#peers.map((peer) =>
-      ready(peer) ? this.#effective[peer.index]! * ramp(peer, now) : 0,
+      ready(peer) ? peer.zone.peers.effectiveWeight[peer.index]! * ramp(peer, now) : 0,
     )
     // Where all have lost their weight by failing, the first in order is taken.
     if (!weights.some((weight) => weight > 0)) {
