@@ -1,0 +1,16 @@
+/**
+ * Runs a bench by name: `node test/bench/run.ts pick`. A bench is a file beside this one that exports `run`.
+ */
+const benches: Readonly<Record<string, () => Promise<{ run(): void | Promise<void> }>>> = {
+  pick: () => import('./pick.ts'),
+}
+
+const name = process.argv[2] ?? ''
+const bench = Object.hasOwn(benches, name) ? benches[name] : undefined
+if (bench) {
+  const { run } = await bench()
+  await run()
+} else {
+  console.error(`bench: one of ${Object.keys(benches).join(', ')}`)
+  process.exitCode = 1
+}
