@@ -22,8 +22,8 @@ export function methodOf(upstream: UpstreamBlock): {
  */
 export function checkUpstreams(http: HttpBlock, reading: Reading): void {
   for (const [name, upstream] of Object.entries(http.upstreams ?? {})) {
-    checkServers(name, upstream, reading)
     checkParams(upstream, reading)
+    checkServers(name, upstream, reading)
     checkRing(name, upstream, reading)
   }
   checkZones(http, reading)

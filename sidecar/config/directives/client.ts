@@ -2,7 +2,7 @@ import { isIPv4, isIPv6 } from 'node:net'
 import Type from 'typebox'
 import { formatAddress, listenAddress } from '../address.ts'
 import { type Context, directive } from '../directive.ts'
-import { Fault } from '../fault.ts'
+import { checkPattern, Fault } from '../fault.ts'
 import { fieldName, flag, integer, line, size, time, word } from '../schema.ts'
 
 const server: readonly Context[] = ['http', 'server']
@@ -183,6 +183,7 @@ function network(text: string): string {
 function serverName(name: string): string {
   if (name.startsWith('~')) {
     if (name.length === 1) throw new Fault('empty regex in server name "~"')
+    checkPattern(name.slice(1), true)
     return name
   }
   // A star may stand for whole labels at one end, and nowhere else.

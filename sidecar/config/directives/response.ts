@@ -41,7 +41,9 @@ export const responseDirectives = [
     }),
     words: ['codes', 'uri'],
     many: true,
-    wrong: (word) => `invalid value "${word}"`,
+    wrong(word) {
+      return /^\d+$/.test(word) ? `value "${word}" must be between 300 and 599` : `invalid value "${word}"`
+    },
     split(words) {
       const uri = words.at(-1)!
       const codes = words.slice(0, -1)

@@ -85,9 +85,11 @@ export class YamlFile {
 
   #directive(directive: Directive, value: Item, level: Level, place: Place): void {
     const node = this.#document.resolve(value)
-    const list = isSeq(node) && (directive.many || shapeOf(directive.args).type !== 'array')
-    if (list && !directive.many)
+    // A list for what takes a list is one occurrence; any other list is one occurrence an item.
+    const list = isSeq(node) && shapeOf(directive.args).type !== 'array'
+    if (list && !directive.many && node.items.length > 1) {
       fail(this.#document.place(node), `"${directive.name}" directive is duplicate`)
+    }
     for (const item of list ? node.items : [node])
       this.#occurrence(directive, this.#document.resolve(item), level, place)
   }
