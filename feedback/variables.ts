@@ -45,6 +45,11 @@ export class Variables {
     return this.#find(name.toLowerCase()) !== undefined
   }
 
+  /** Whether the configuration declares it: then an empty value is a value. */
+  declared(name: string): boolean {
+    return this.#own.has(name.toLowerCase())
+  }
+
   /**
    * Reader of one variable.
    * @param name without the dollar sign
@@ -61,7 +66,7 @@ export class Variables {
    * @throws Error for an unknown or ill-written name
    */
   compile(text: string): Read {
-    const parts = split(text).map((part) => (part.literal ? part.text : this.variable(part.text)))
+    const parts = splitText(text).map((part) => (part.literal ? part.text : this.variable(part.text)))
     if (parts.length === 0) return constantRead('')
     const [first, second] = parts
     if (parts.length === 1) return typeof first === 'string' ? constantRead(first) : first!
@@ -87,7 +92,7 @@ export class Variables {
 
   /** Names of the variables in a text, in order, lower case. */
   names(text: string): string[] {
-    return split(text).flatMap((part) => (part.literal ? [] : [part.text.toLowerCase()]))
+    return splitText(text).flatMap((part) => (part.literal ? [] : [part.text.toLowerCase()]))
   }
 
   /**
@@ -204,14 +209,18 @@ function constantRead(text: string): Read {
   return () => text
 }
 
-interface Part {
+/** A piece of a text with variables. */
+export interface Part {
   readonly literal: boolean
   /** The text itself, or a variable's name as written. */
   readonly text: string
 }
 
-/** Splits a text at its variables. `$10` is `$1` and a zero, as in nginx. */
-function split(text: string): Part[] {
+/**
+ * Splits a text at its variables. `$10` is `$1` and a zero, as in nginx.
+ * @throws Error for an ill-written name
+ */
+export function splitText(text: string): Part[] {
   const parts: Part[] = []
   let from = 0
   for (let at = text.indexOf('$'); at >= 0; at = text.indexOf('$', from)) {

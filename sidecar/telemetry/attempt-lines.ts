@@ -1,0 +1,138 @@
+import type { Call } from '../../feedback/call.ts'
+import type { PeerStateEvent } from '../../feedback/channels.ts'
+import { peerStateChannel } from '../../feedback/channels.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
+import { onAttempt } from './channels.ts'
+import { type ErrorLog, errorLog, type Level } from './error-log.ts'
+import { escapeText } from './log-format.ts'
+import { systemError } from './system-error.ts'
+
+/** What the error log says of an attempt. */
+export interface Line {
+  readonly level: Level
+  readonly text: string
+}
+
+const connecting = 'while connecting to upstream'
+const sending = 'while sending request to upstream'
+const readingHead = 'while reading response header from upstream'
+const readingBody = 'while reading upstream'
+const timedOut = 'upstream timed out (110: Connection timed out)'
+
+/**
+ * The line of an attempt that failed, in nginx's words, so that searches and alerts made for nginx find it.
+ * @returns undefined for what nginx does not log: answers, whatever their status
+ */
+export function describeAttempt(call: Call, attempt: Attempt): Line | undefined {
+  const what = happening(attempt)
+  if (!what) return undefined
+  return { level: what.level, text: `*${call.connection} ${what.text}${context(call, attempt)}` }
+}
+
+function happening(attempt: Attempt): Line | undefined {
+  const error = (text: string): Line => ({ level: 'error', text })
+  const detail = escapeText(attempt.detail)
+  if (attempt.ending === 'no_live') return error(`no live upstreams ${connecting}`)
+  switch (attempt.reason) {
+    case 'refused':
+      return error(`connect() failed (${systemError('ECONNREFUSED')}) ${connecting}`)
+    case 'unreachable':
+      return error(`connect() failed (${errorOf(detail) ?? detail}) ${connecting}`)
+    case 'reset':
+      if (attempt.connectMs === undefined) {
+        return error(`connect() failed (${errorOf(detail) ?? detail}) ${connecting}`)
+      }
+      if (detail.includes('EPIPE')) return error(`writev() failed (${errorOf(detail)}) ${sending}`)
+      return error(`recv() failed (${errorOf(detail) ?? detail}) ${readingHead}`)
+    case 'closed':
+      return error(`upstream prematurely closed connection ${readingHead}`)
+    case 'timeout_connect':
+      return error(`${timedOut} ${connecting}`)
+    case 'timeout_send':
+      return error(`${timedOut} ${sending}`)
+    case 'timeout_read':
+      return error(`${timedOut} ${readingHead}`)
+    case 'body_timeout':
+      return error(`${timedOut} ${readingBody}`)
+    case 'body_cut': {
+      const system = errorOf(detail)
+      if (system !== undefined) return error(`recv() failed (${system}) ${readingBody}`)
+      return error(`upstream prematurely closed connection${explained(detail)} ${readingBody}`)
+    }
+    case 'invalid_header':
+      return error(`upstream sent invalid header${explained(detail)} ${readingHead}`)
+    case 'header_overflow':
+      return error(`upstream sent too big header ${readingHead}`)
+    case 'dns':
+      return error(`host not found${explained(detail)} ${connecting}`)
+    case 'tls':
+      return error(`SSL_do_handshake() failed${explained(detail)} while SSL handshaking to upstream`)
+    case 'stale':
+      return { level: 'info', text: `upstream closed keepalive connection ${sending}` }
+    case 'client_abort': {
+      const phase = attempt.headerMs === undefined ? readingHead : 'while sending to client'
+      const text = `client prematurely closed connection, so upstream connection is closed too ${phase}`
+      return { level: 'info', text }
+    }
+    default:
+      return undefined
+  }
+}
+
+/** The system's own error in a message of Node's (`connect EHOSTUNREACH 10.0.0.1:80`), in nginx's words. */
+function errorOf(detail: string): string | undefined {
+  const code = /\bE[A-Z0-9]{3,}\b/.exec(detail)?.[0]
+  return code === undefined ? undefined : systemError(code)
+}
+
+function explained(detail: string): string {
+  return detail === '' || detail === 'connection closed' ? '' : ` (${detail})`
+}
+
+/** Whose request it was. All that clients wrote is escaped. */
+function context(call: Call, attempt: Attempt): string {
+  const request = `${call.originalMethod ?? call.method} ${call.target} HTTP/${call.httpVersion}`
+  const peer = attempt.peer?.address.kind === 'unix' ? `${attempt.address}:` : attempt.address
+  let text = `, client: ${escapeText(call.remoteAddr)}, server: ${escapeText(call.serverName)}`
+  text += `, request: "${escapeText(request)}", upstream: "http://${peer}${escapeText(call.target)}"`
+  const host = call.header('host')
+  if (host !== undefined) text += `, host: "${escapeText(host)}"`
+  const referrer = call.header('referer')
+  if (referrer !== undefined) text += `, referrer: "${escapeText(referrer)}"`
+  return text
+}
+
+/** The line of a peer that is set aside, or taken back. */
+export function describeState({ upstream, peer, state, fails, downtimeMs }: PeerStateEvent): Line {
+  const where = `upstream: "${upstream.name}", peer: "${peer.name}"`
+  if (state === 'unavailable') {
+    return { level: 'warn', text: `upstream server temporarily disabled, ${where}, fails: ${fails}` }
+  }
+  return {
+    level: 'notice',
+    text: `upstream server enabled again, ${where}, downtime: ${Math.round(downtimeMs)}ms`,
+  }
+}
+
+/**
+ * Writes a line of every failed attempt, and of every change of a peer's state.
+ * @returns stops that
+ */
+export function logAttempts(log: ErrorLog = errorLog): () => void {
+  const stop = onAttempt((call, attempt) => {
+    // Most attempts end well, and few logs want to hear of the clients that left.
+    if (attempt.reason === undefined && attempt.ending !== 'no_live') return
+    const line = log.admits('error') ? describeAttempt(call, attempt) : undefined
+    if (line) log.log(line.level, line.text)
+  })
+  const hear = (message: unknown) => {
+    // The channel is published with this payload alone.
+    const line = describeState(message as PeerStateEvent)
+    log.log(line.level, line.text)
+  }
+  peerStateChannel.subscribe(hear)
+  return () => {
+    stop()
+    peerStateChannel.unsubscribe(hear)
+  }
+}

@@ -1,0 +1,267 @@
+import { closeSync, constants, fstatSync, openSync, write as writeAsync, writeSync } from 'node:fs'
+import { failureText } from './system-error.ts'
+
+/** Characters that may wait while a file takes no more; lines beyond are dropped and counted. */
+const mostPending = 1024 * 1024
+/** Waiting characters that are written at once and not at the end of the event loop's turn. */
+const enough = 16 * 1024
+/** A pipe takes so many bytes as one: lines of several threads, or processes, do not mix then (Linux's PIPE_BUF). */
+const pipeUnit = 4096
+/** After how many milliseconds a full pipe is tried again. */
+const fullPipeMs = 20
+/** Trouble with one file is told of once in so many milliseconds. */
+const troubleMs = 60_000
+
+/** Where lines go, and how to write there without waiting. */
+type Sink =
+  /** A regular file: written in the background, as a disk may be slow. */
+  | { readonly kind: 'file'; readonly fd: number; readonly own: boolean }
+  /** A pipe, terminal or device that says when it is full: written at once. */
+  | { readonly kind: 'pipe'; readonly fd: number; readonly own: boolean }
+  /** A standard stream that cannot be opened anew (a socket, another user's pipe): Node's own stream. */
+  | {
+      readonly kind: 'stream'
+      readonly fd: number
+      readonly own: boolean
+      readonly stream: NodeJS.WriteStream
+    }
+
+/**
+ * One log file: takes whole lines and never makes its caller wait or fail. Lines are gathered and written together
+ * once in each turn of the event loop. What cannot be written is dropped and counted.
+ */
+export class LogFile {
+  /** As opened; standard streams are `/dev/stdout` and `/dev/stderr`. */
+  readonly path: string
+  /** Lines lost so far. */
+  dropped = 0
+  readonly #trouble: (text: string) => void
+  #sink: Sink | undefined
+  #pending = ''
+  /** What is left of a line that a pipe has taken in part. */
+  #rest: Buffer | undefined
+  #scheduled = false
+  #writing = false
+  /** Part of a line was written and the rest was lost: the next one must not begin in its midst. */
+  #torn = false
+  #toldAt = Number.NEGATIVE_INFINITY
+  /** Descriptors given up while a write in the background still needs them. */
+  readonly #closing = new Set<number>()
+
+  /**
+   * @param path absolute, `/dev/stdout` or `/dev/stderr`
+   * @param trouble told, at most once a minute, that lines are lost
+   * @throws Error `open() "…" failed (2: No such file or directory)`
+   */
+  constructor(path: string, trouble: (text: string) => void = () => {}) {
+    this.path = path
+    this.#trouble = trouble
+    this.#sink = openSink(path)
+  }
+
+  /** @param line latin1, with its line feed */
+  write(line: string): void {
+    if (this.#pending.length + line.length > mostPending) {
+      this.dropped += 1
+      return
+    }
+    this.#pending += line
+    if (this.#writing || this.#scheduled) {
+      if (this.#pending.length < enough || this.#writing) return
+      this.#flush()
+      return
+    }
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#flush()
+    })
+  }
+
+  /**
+   * Opens the path anew, as after a rotation. What waits goes to the old file first.
+   * @returns what went wrong; then the old file stays in use
+   */
+  reopen(): string | undefined {
+    if (standard(this.path) !== undefined) return undefined
+    this.flushSync()
+    try {
+      const next = openSink(this.path)
+      this.#release()
+      this.#sink = next
+      return undefined
+    } catch (error) {
+      return failureText(error)
+    }
+  }
+
+  /** Writes what waits now, even if that takes a moment: for the end of the process. */
+  flushSync(): void {
+    const data = Buffer.concat([this.#rest ?? Buffer.alloc(0), Buffer.from(this.#pending, 'latin1')])
+    this.#rest = undefined
+    this.#pending = ''
+    if (data.length === 0) return
+    const fd = this.#sink?.fd
+    const until = performance.now() + 100
+    let from = 0
+    while (fd !== undefined && from < data.length) {
+      try {
+        from += writeSync(fd, data, from)
+      } catch (error) {
+        if (!isFull(error) || performance.now() > until) break
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+      }
+    }
+    this.#lost(data.subarray(from))
+  }
+
+  /** Writes what waits and gives the file back; the next line opens it again. */
+  close(): void {
+    this.flushSync()
+    this.#release()
+  }
+
+  #release(): void {
+    const sink = this.#sink
+    this.#sink = undefined
+    if (!sink?.own) return
+    if (this.#writing) this.#closing.add(sink.fd)
+    else closeSync(sink.fd)
+  }
+
+  #flush(): void {
+    if (this.#writing) return
+    if (this.#sink === undefined && this.#pending !== '') {
+      try {
+        this.#sink = openSink(this.path)
+      } catch (error) {
+        this.#fail(error, this.#take(mostPending))
+        return
+      }
+    }
+    const sink = this.#sink
+    if (sink?.kind === 'pipe') this.#flushPipe(sink.fd)
+    else if (sink && this.#pending !== '') this.#flushLater(sink)
+  }
+
+  #flushPipe(fd: number): void {
+    for (;;) {
+      const data = this.#rest ?? this.#take(pipeUnit)
+      if (data.length === 0) return
+      this.#rest = undefined
+      try {
+        const written = writeSync(fd, data)
+        if (written < data.length) this.#rest = data.subarray(written)
+      } catch (error) {
+        if (isFull(error)) {
+          this.#rest = data
+          this.#writing = true
+          // A reader that has stopped must not keep the process alive.
+          setTimeout(() => this.#written(), fullPipeMs).unref()
+          return
+        }
+        this.#fail(error, data)
+      }
+    }
+  }
+
+  #flushLater(sink: Exclude<Sink, { kind: 'pipe' }>): void {
+    this.#writing = true
+    const data = this.#take(mostPending)
+    if (sink.kind === 'stream') {
+      sink.stream.write(data, (error) => {
+        if (error) this.#fail(error, data)
+        this.#written()
+      })
+      return
+    }
+    const go = (rest: Buffer) => {
+      writeAsync(sink.fd, rest, 0, rest.length, null, (error, written) => {
+        if (error) this.#fail(error, rest, rest.length < data.length)
+        else if (written < rest.length) return go(rest.subarray(written))
+        this.#written()
+      })
+    }
+    go(data)
+  }
+
+  #written(): void {
+    this.#writing = false
+    for (const fd of this.#closing) closeSync(fd)
+    this.#closing.clear()
+    if (this.#pending !== '' || this.#rest !== undefined) this.#flush()
+  }
+
+  /** Takes whole lines off what waits: as many as fit into `most` bytes, and at least one. */
+  #take(most: number): Buffer {
+    let text = this.#pending
+    if (text.length > most) {
+      const end = text.lastIndexOf('\n', most - 1)
+      text = text.slice(0, (end < 0 ? text.indexOf('\n', most) : end) + 1)
+    }
+    this.#pending = this.#pending.slice(text.length)
+    if (this.#torn && text !== '') {
+      this.#torn = false
+      text = `\n${text}`
+    }
+    return Buffer.from(text, 'latin1')
+  }
+
+  #fail(error: unknown, lost: Buffer, partly = false): void {
+    this.#lost(lost)
+    if (partly) this.#torn = true
+    const now = performance.now()
+    if (now - this.#toldAt < troubleMs) return
+    this.#toldAt = now
+    this.#trouble(`write() to "${this.path}" failed (${failureText(error)}), lines are dropped`)
+  }
+
+  #lost(data: Buffer): void {
+    let lines = 0
+    for (let at = data.indexOf(10); at >= 0; at = data.indexOf(10, at + 1)) lines += 1
+    this.dropped += lines
+  }
+}
+
+/** Number of the standard stream that a path means. */
+function standard(path: string): 1 | 2 | undefined {
+  if (path === '/dev/stdout') return 1
+  return path === '/dev/stderr' ? 2 : undefined
+}
+
+function openSink(path: string): Sink {
+  const number = standard(path)
+  return number === undefined ? openPath(path) : openStandard(number)
+}
+
+const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK | constants.O_NOCTTY
+
+function openPath(path: string): Sink {
+  let fd: number
+  try {
+    fd = openSync(path, flags | constants.O_CREAT, 0o644)
+  } catch (error) {
+    throw new Error(`open() "${path}" failed (${failureText(error)})`)
+  }
+  return { kind: fstatSync(fd).isFile() ? 'file' : 'pipe', fd, own: true }
+}
+
+/**
+ * A pipe or terminal is opened a second time, so that writing without waiting can be asked for without changing the
+ * descriptor that the parent and other processes share. A regular file is not: its position is shared too.
+ */
+function openStandard(number: 1 | 2): Sink {
+  try {
+    if (fstatSync(number).isFile()) return { kind: 'file', fd: number, own: false }
+    return { kind: 'pipe', fd: openSync(`/proc/self/fd/${number}`, flags), own: true }
+  } catch {
+    const stream = number === 1 ? process.stdout : process.stderr
+    // Without a listener a reader that goes away would end the process; each write hears of it anyway.
+    stream.on('error', () => {})
+    return { kind: 'stream', fd: number, own: false, stream }
+  }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
+}
