@@ -1,5 +1,5 @@
 import { readFileSync, unlinkSync, writeFileSync } from 'node:fs'
-import { systemError } from './system-error.ts'
+import { failureText } from './telemetry/system-error.ts'
 
 /** A pid file that is not there, or does not name a running evenkeel; the message says which, in nginx's words. */
 export class PidError extends Error {}
@@ -30,7 +30,7 @@ export function signalPid(path: string, signal: NodeJS.Signals): void {
   try {
     text = readFileSync(path, 'utf8').trim()
   } catch (error) {
-    throw new PidError(`open() "${path}" failed (${systemError(error)})`)
+    throw new PidError(`open() "${path}" failed (${failureText(error)})`)
   }
   const pid = Number(text)
   if (!/^\d+$/.test(text) || pid < 1) throw new PidError(`invalid PID number "${text}" in "${path}"`)
@@ -40,7 +40,7 @@ export function signalPid(path: string, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal)
   } catch (error) {
-    throw new PidError(`kill(${pid}, ${signal}) failed (${systemError(error)})`)
+    throw new PidError(`kill(${pid}, ${signal}) failed (${failureText(error)})`)
   }
 }
 
