@@ -33,6 +33,14 @@ export function jsonSchema(): Schema {
 
 const textSchema: Schema = { type: ['string', 'number', 'boolean'] }
 
+/** What stands for the table's own formats, some of whose names mean something else in JSON Schema. */
+const patterns: Readonly<Record<string, string>> = {
+  time: '^[0-9][0-9a-zA-Z ]*$',
+  seconds: '^(?!.*ms$)[0-9][0-9a-zA-Z ]*$',
+  size: '^[0-9]+[kKmMgG]?$',
+  variable: '^\\$[A-Za-z0-9_]+$',
+}
+
 const mapSchema: Schema = {
   type: 'object',
   additionalProperties: false,
@@ -105,8 +113,10 @@ function stepsSchema(context: Context): Schema {
   return oneOrMany({ anyOf: [...alone, branch] })
 }
 
+/** The list of metrics, alone or as `metrics`. */
 function templateSchema(): Schema {
-  return oneOrMany(occurrence(templateMetric))
+  const list = oneOrMany(occurrence(templateMetric))
+  return { anyOf: [list, { type: 'object', additionalProperties: false, properties: { metrics: list } }] }
 }
 
 function directiveSchema(entry: Directive): Schema {
@@ -121,7 +131,14 @@ function occurrence(entry: Directive): Schema {
   const shape = shapeOf(entry.args)
   const object = objectShape(entry)
   if (object) {
-    const properties = Object.entries(object.properties ?? {}).map(([name, one]) => [name, valueSchema(one)])
+    const own = object.properties ?? {}
+    // Second names of arguments have the first one's schema.
+    const all = {
+      ...own,
+      ...Object.fromEntries(Object.entries(entry.alias ?? {}).map(([a, b]) => [a, own[b]!])),
+    }
+    const ignored = (entry.ignored ?? []).map((name) => [name, { description: 'has no effect here' }])
+    const properties = [...Object.entries(all).map(([name, one]) => [name, valueSchema(one)]), ...ignored]
     const { required = [] } = object
     const named = {
       type: 'object',
@@ -146,12 +163,11 @@ function valueSchema(shape: Shape): Schema {
   if (isFlag(shape)) return { anyOf: [{ type: 'boolean' }, { enum: ['on', 'off'] }] }
   if (shape.type === 'number') return { anyOf: [shape, { type: 'string', pattern: '^[0-9.]+%$' }] }
   if (shape.type !== 'string') return { ...shape }
-  const { format, pattern, description } = shape
+  const pattern = shape.pattern ?? patterns[shape.format ?? '']
   return {
     ...textSchema,
-    ...(description === undefined ? {} : { description }),
+    ...(shape.description === undefined ? {} : { description: shape.description }),
     ...(pattern === undefined ? {} : { pattern }),
-    ...(format === undefined ? {} : { format }),
   }
 }
 

@@ -12,7 +12,10 @@ import { printModel } from '../../../sidecar/config/print.ts'
  */
 const pairs = new URL('./pairs/', import.meta.url)
 
-const options = { env: { APP_PORT: '8081', GREETING: 'two words; { }' }, prefix: new URL('./files', import.meta.url).pathname }
+const options = {
+  env: { APP_PORT: '8081', GREETING: 'two words; { }' },
+  prefix: new URL('./files', import.meta.url).pathname,
+}
 
 interface Source {
   readonly name: 'pair.conf' | 'pair.yaml'
@@ -47,7 +50,12 @@ function expectation(text: string): Expectation {
   const said = (kind: string) =>
     [...text.matchAll(new RegExp(`^${kind}: (.*)$`, 'gm'))].map((match) => match[1]!)
   const model = text.replace(/^(?:error|warning|notice): .*\n/gm, '')
-  return { errors: said('error'), warnings: said('warning'), notices: said('notice'), model: parse(model) ?? {} }
+  return {
+    errors: said('error'),
+    warnings: said('warning'),
+    notices: said('notice'),
+    model: parse(model) ?? {},
+  }
 }
 
 function read(source: Source): Loaded {
