@@ -32,6 +32,8 @@ export interface Directive<S extends TSchema = TSchema> {
   readonly step?: true
   /** A balancing method: only one may stand in a group. */
   readonly method?: true
+  /** Nothing obeys it, or these of its arguments, so far: read, checked, kept, and named in a notice. */
+  readonly unheeded?: true | readonly string[]
   /** Arguments that are accepted, have no effect and are named in a notice. */
   readonly ignored?: readonly string[]
   /** Arguments that are refused by name. */
@@ -40,6 +42,8 @@ export interface Directive<S extends TSchema = TSchema> {
   readonly alias?: Readonly<Record<string, string>>
   /** The arguments in nginx's words, where `words` cannot say it. */
   split?(words: readonly string[]): Readonly<Record<string, Part>>
+  /** A notice about a value that is obeyed in another way than one may expect. */
+  remark?(value: Static<S>): string | undefined
   /** Text for a word that does not fit; `invalid parameter "…"` and the like where absent. */
   wrong?(word: string): string
   /** How it is written in nginx's syntax, for the reference, where that does not follow from the schema. */

@@ -56,11 +56,11 @@ export class Reading {
     this.warnings.push(located(text, place))
   }
 
-  /** Says once a name that something has no effect. */
-  notice(place: Place, what: string): void {
+  /** Says once a name that something has no effect, or what else there is to say of it. */
+  notice(place: Place, what: string, say = ' has no effect here'): void {
     if (this.#noticed.has(what)) return
     this.#noticed.add(what)
-    this.notices.push(located(`${what} has no effect here`, place))
+    this.notices.push(located(what + say, place))
   }
 
   /** Runs what may throw a Fault, and gives that its place. */
@@ -98,9 +98,7 @@ export class Reading {
   ): void {
     const found = nothingFound()
     const value = this.within(place, () => read(found), places)
-    for (const name of found.ignored)
-      this.notice(place, `"${name}" parameter of "${directive.name}" directive`)
-    for (const word of found.repeated) this.warn(place, `duplicate value "${word}"`)
+    this.#tell(directive, value, found, place)
     const key = directive.key ?? directive.name
     if (typeof value === 'object') {
       this.mark(value, '', place)
@@ -112,6 +110,20 @@ export class Reading {
     if (directive.step) this.step(level, { [key]: isEmpty(value) ? true : value }, place)
     else if (directive.method) this.#putMethod(level, key, isEmpty(value) ? true : value, place)
     else this.#putValue(level, directive, value, place)
+  }
+
+  /** What is to be said of an occurrence although it is right. */
+  #tell(directive: Directive, value: Value, found: Found, place: Place): void {
+    const { unheeded = [] } = directive
+    const ignored = unheeded === true ? [] : unheeded.filter((name) => found.tokens.has(name))
+    if (unheeded === true) this.notice(place, `"${directive.name}" directive`)
+    for (const name of [...ignored, ...found.ignored]) {
+      this.notice(place, `"${name}" parameter of "${directive.name}" directive`)
+    }
+    for (const word of found.repeated) this.warn(place, `duplicate value "${word}"`)
+    // The value has just been read by this very entry's schema.
+    const remark = directive.remark?.(value as never)
+    if (remark !== undefined) this.notice(place, remark, '')
   }
 
   #putValue({ draft }: Level, directive: Directive, value: Value, place: Place): void {

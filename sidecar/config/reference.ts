@@ -36,9 +36,20 @@ export function reference(): string {
 
 function table(directives: readonly Directive[]): string {
   const rows = directives.map((entry) =>
-    row([code(syntax(entry)), contextNames(entry.in), entry.default ? code(entry.default) : '', entry.doc]),
+    row([
+      code(syntax(entry)),
+      contextNames(entry.in),
+      entry.default ? code(entry.default) : '',
+      meaning(entry),
+    ]),
   )
   return ['| Directive | Context | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+function meaning({ doc, unheeded }: Directive): string {
+  if (unheeded === undefined) return doc
+  if (unheeded === true) return `${doc} Read and checked, without effect.`
+  return `${doc} ${unheeded.map((name) => code(name.toUpperCase())).join(', ')}: read and checked, without effect.`
 }
 
 function contextNames(contexts: readonly Context[]): string {

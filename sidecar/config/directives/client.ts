@@ -60,6 +60,7 @@ export const clientDirectives = [
   directive({
     name: 'client_header_buffer_size',
     in: server,
+    unheeded: true,
     doc: 'Memory for the head of a request to begin with; `large_client_header_buffers` is the limit.',
     default: '1k',
     args: size,
@@ -121,6 +122,7 @@ export const clientDirectives = [
     default: '75s',
     args: Type.Object({ timeout: time, header_timeout: Type.Optional(time) }),
     words: ['timeout', 'header_timeout'],
+    unheeded: ['header_timeout'],
   }),
   directive({
     name: 'keepalive_requests',
@@ -139,6 +141,7 @@ export const clientDirectives = [
   directive({
     name: 'reset_timedout_connection',
     in: location,
+    unheeded: true,
     doc: 'Whether a connection that timed out is reset.',
     default: 'off',
     args: flag,

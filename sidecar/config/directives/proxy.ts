@@ -53,6 +53,11 @@ export const proxyDirectives = [
     doc: 'HTTP version to the peer; 1.0 sends 1.1 with `Connection: close`.',
     default: '1.1',
     args: word('1.0', '1.1'),
+    remark(version) {
+      return version === '1.0'
+        ? '"proxy_http_version 1.0" sends HTTP/1.1 with "Connection: close"'
+        : undefined
+    },
   }),
   settings('proxy_connect_timeout', 'How long connecting to a peer may take.', '60s', time),
   settings('proxy_send_timeout', 'How long a peer may pause while it takes a request.', '60s', time),
@@ -121,7 +126,14 @@ export const proxyDirectives = [
     args: Type.Object({ number: integer(1), size }),
     words: ['number', 'size'],
   }),
-  settings('proxy_busy_buffers_size', 'How much may wait to be sent to the client at once.', '16k', size),
+  directive({
+    name: 'proxy_busy_buffers_size',
+    in: levels,
+    doc: 'How much may wait to be sent to the client at once.',
+    default: '16k',
+    args: size,
+    unheeded: true,
+  }),
   settings(
     'proxy_replay_buffer',
     'How much of a request’s body is kept so that it can be sent again.',
