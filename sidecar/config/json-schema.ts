@@ -130,6 +130,7 @@ function directiveSchema(entry: Directive): Schema {
 function occurrence(entry: Directive): Schema {
   const shape = shapeOf(entry.args)
   const object = objectShape(entry)
+  const off = entry.off ? [{ enum: ['off', false] }] : []
   if (object) {
     const own = object.properties ?? {}
     // Second names of arguments have the first one's schema.
@@ -147,13 +148,17 @@ function occurrence(entry: Directive): Schema {
       properties: Object.fromEntries(properties),
     }
     return {
-      anyOf: [named, { type: required.length === 0 ? ['string', 'boolean', 'null'] : ['string', 'number'] }],
+      anyOf: [
+        named,
+        { type: required.length === 0 ? ['string', 'boolean', 'null'] : ['string', 'number'] },
+        ...off,
+      ],
     }
   }
   // A text with several words stands for a list of them.
   if (shape.type === 'array') return textSchema
   const value = valueSchema(shape)
-  return entry.off ? { anyOf: [value, { const: 'off' }] } : value
+  return entry.off ? { anyOf: [value, ...off] } : value
 }
 
 function valueSchema(shape: Shape): Schema {

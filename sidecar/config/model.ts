@@ -3,6 +3,8 @@
  * and shown. Keys are nginx's words at nginx's places; an absent key was not configured, and no default is filled
  * in. A list directive is one key, so a level that has it replaces the outer level's list as a whole.
  *
+ * Texts are Unicode; where they meet bytes of requests and responses, their UTF-8 bytes are meant.
+ *
  * Times are texts like `10s` or `1500ms`, sizes like `64k` or `1m` (see units.ts); flags are booleans. Records are
  * keyed by outside input: go through their entries, or ask `Object.hasOwn` first.
  */
@@ -167,6 +169,8 @@ export interface HttpBlock extends Settings, ServerSettings {
   /** By variable, with its `$`. */
   readonly maps?: Readonly<Record<string, MapBlock>>
   readonly log_format?: readonly LogFormat[]
+  /** For groups without their own; 0 to 99. */
+  readonly response_time_factor?: number
   readonly prometheus_templates?: Readonly<Record<string, TemplateBlock>>
 }
 

@@ -97,6 +97,7 @@ export const responseDirectives = [
     doc: 'Response field that tells the attempts and the reason of the pick.',
     default: 'off',
     args: fieldName,
+    off: true,
   }),
   directive({
     name: 'load_report',

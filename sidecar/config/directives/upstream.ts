@@ -97,7 +97,7 @@ const groupDirectives = [
   }),
   directive({
     name: 'response_time_factor',
-    in: ['upstream'],
+    in: ['http', 'upstream'],
     doc: 'How much of the old average of response times stays with each new one, in percent.',
     default: '90',
     args: integer(0, 99),

@@ -96,7 +96,8 @@ export class YamlFile {
 
   #occurrence(directive: Directive, node: Item, level: Level, place: Place): void {
     const object = objectShape(directive)
-    if (object && isScalar(node) && node.value === false) return
+    // What takes no arguments is switched on by its key, and not switched on by `false`.
+    if (object && isScalar(node) && node.value === false && (object.required ?? []).length === 0) return
     const at = node?.range ? this.#document.place(node) : place
     const places = new Map<string, Place>()
     const read = (found: Found) => {
@@ -115,8 +116,10 @@ export class YamlFile {
       return node.items.map((item) => this.#document.scalar(item, place))
     if (node === null || (isScalar(node) && (node.value === null || (object && node.value === true))))
       return []
+    if (directive.off && isScalar(node) && node.value === false) return ['off']
     if (!isScalar(node)) throw new Fault(`"${directive.name}" directive invalid value`)
-    if (typeof node.value === 'boolean' && takesFlag(shape)) return [node.value ? 'on' : 'off']
+    if (typeof node.value === 'boolean' && [shape, ...(shape.anyOf ?? [])].some(isFlag))
+      return [node.value ? 'on' : 'off']
     if (!object && shape.type !== 'array') return [this.#document.scalar(node, place)]
     return this.#lexed(node, place)
   }
@@ -252,8 +255,4 @@ function labelWords(block: Block, key: string): string[] {
 
 function hasSteps(context: Context): boolean {
   return findDirective('set', context) !== undefined
-}
-
-function takesFlag(shape: Shape): boolean {
-  return isFlag(shape) || shape.anyOf?.some(isFlag) === true
 }
