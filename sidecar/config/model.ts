@@ -252,7 +252,7 @@ export interface ServerLine {
 }
 
 export interface ServerBlock extends Settings, ServerSettings {
-  /** `*:80` where absent (`*:8000` without the right to open a port below 1024, as nginx does). */
+  /** `*:80` where absent. */
   readonly listen?: readonly Listen[]
   /** Names, `*.example.com`, `www.example.*`, `.example.com`, `~regex`, or an empty text. */
   readonly server_name?: readonly string[]
