@@ -28,6 +28,8 @@ export interface RoutesEnv {
   openAccessLog(spec: AccessLogSpec): AccessLog
   /** For `server_tokens on`. */
   readonly version: string
+  /** Told of every location that is built. */
+  onRoute?(route: Route): void
 }
 
 /** A level inside of a server: what its locations inherit. */
@@ -149,7 +151,7 @@ class RoutesBuilder {
   #route(key: string, path: string, block: model.LocationBlock, level: Level): Route {
     const content = this.#content(block, path)
     const redirect = defaultRedirect(block.proxy_pass, path)
-    return {
+    const route: Route = {
       location: key,
       settings: this.#settings.build(level.settings, zonesOf(level), redirect),
       content,
@@ -165,6 +167,8 @@ class RoutesBuilder {
         script: undefined,
       })),
     }
+    this.#env.onRoute?.(route)
+    return route
   }
 
   #content(block: model.LocationBlock, path: string): Content {

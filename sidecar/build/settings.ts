@@ -139,7 +139,7 @@ export class SettingsBuilder {
     return lines.map((line) => {
       let log = this.#logs.get(line)
       if (!log) {
-        const open = this.#open({ path: line.path, format: line.format ?? 'combined' })
+        const open = this.#open({ path: line.path, format: line.format ?? 'json' })
         log = line.if === undefined ? open : conditional(open, this.#texts.compile(line.if))
         this.#logs.set(line, log)
       }

@@ -42,6 +42,8 @@ export class Exchange {
   #leaving = new Set<() => void>()
   #finished = false
   #handled = false
+  /** Whether the response announced its length. */
+  #counted = false
   #done: (exchange: Exchange) => void
 
   /** @param done called once, when the response has ended and the request's work too */
@@ -114,7 +116,8 @@ export class Exchange {
    */
   sendHead(status: number, reasonPhrase: string | undefined, headers: string[]): void {
     const { call, response } = this
-    if (this.body && !this.body.ended) {
+    const unread = this.body ? !this.body.ended : !this.request.complete && this.expectsContinue
+    if (unread && !this.upgrade) {
       // What the client still sends is not waited for, so the connection cannot carry another request.
       this.close = true
       lingerOnClose(this.connection.socket)
@@ -122,6 +125,7 @@ export class Exchange {
     if (this.close) response.shouldKeepAlive = false
     call.status = status
     call.sentHeaders = headers
+    this.#counted = headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length')
     if (reasonPhrase !== undefined && reasonPhrase !== '') response.writeHead(status, reasonPhrase, headers)
     else response.writeHead(status, headers)
   }
@@ -130,11 +134,7 @@ export class Exchange {
   cut(): void {
     const { socket } = this.connection
     // A body that ends with the connection looks whole after an orderly close: only a reset tells.
-    if (
-      this.response.headersSent &&
-      !this.response.chunkedEncoding &&
-      !this.response.hasHeader('content-length')
-    ) {
+    if (this.response.headersSent && !this.response.chunkedEncoding && !this.#counted) {
       socket.resetAndDestroy()
     } else {
       socket.destroy()

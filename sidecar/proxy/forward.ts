@@ -1,4 +1,4 @@
-import { mayRetry, retryBegan, retryWaits } from '../../feedback/budget.ts'
+import { countRequest, mayRetry, retryBegan, retryWaits } from '../../feedback/budget.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { deny, observe } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
@@ -44,6 +44,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   if (!group) return { kind: 'refused', status: target.failure?.status ?? 502, error: target.failure?.text }
   if (call.attempts.length > 0) call.runs.push(call.attempts.length)
   call.upstream = group.balancing.upstream.name
+  countRequest(group.balancing.upstream, performance.now())
   const prepared = await requestBody(exchange)
   if ('refused' in prepared) return { kind: 'refused', status: prepared.refused }
   const head = requestHead(call, settings, {

@@ -41,7 +41,7 @@ export interface Handler {
   /** A request has ended: its record is complete. */
   ended(exchange: Exchange): void
   /** What came was no request: `call.status` says what it was answered. */
-  malformed(call: Call): void
+  malformed(call: Call, settings: Settings): void
 }
 
 /** Numbers of the client's side, over all listeners. */
@@ -56,6 +56,8 @@ export interface ConnectionCounts {
 interface Open {
   spec: ListenSpec
   readonly server: Server
+  /** A reload has taken the address away: its connections end with their next response. */
+  removed: boolean
 }
 
 /** A failure to listen, with the address: `bind() to 127.0.0.1:80 failed (98: Address already in use)`. */
@@ -110,6 +112,7 @@ export class Listeners {
     for (const [key, open] of this.#open) {
       if (wanted.has(key)) continue
       this.#open.delete(key)
+      open.removed = true
       stopAccepting(open)
     }
   }
@@ -151,7 +154,7 @@ export class Listeners {
       // Clients offer h2c on ordinary requests: those stay requests.
       shouldUpgradeCallback: (request: IncomingMessage) => !/\bh2c\b/i.test(request.headers.upgrade ?? ''),
     })
-    const open: Open = { spec, server }
+    const open: Open = { spec, server, removed: false }
     tune(server, spec)
     server.on('connection', (socket) => this.#connected(socket))
     server.on('request', (request, response) => this.#request(open, request, response, undefined, false))
@@ -164,10 +167,10 @@ export class Listeners {
       this.#request(open, request, response, { socket, head }, false)
     })
     server.on('connect', (request: IncomingMessage, socket: Socket) => {
-      this.#refuse(socket, 405, request)
+      this.#refuse(open, socket, 405, request)
     })
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-      this.#clientError(error, socket),
+      this.#clientError(open, error, socket),
     )
     await new Promise<void>((resolve, reject) => {
       server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(spec.key, error)))
@@ -178,9 +181,7 @@ export class Listeners {
       else server.listen({ host: address.host, port: address.port, backlog, ipv6Only: true }, done)
     })
     // Running out of descriptors shows here; the listener itself goes on.
-    server.on('error', () => {
-      this.counts.dropped += 1
-    })
+    server.on('error', () => (this.counts.dropped += 1))
     return open
   }
 
@@ -224,12 +225,12 @@ export class Listeners {
         this.#handler.ended(ended)
       },
     )
-    exchange.close = this.#draining || spec.keepaliveTimeout === 0
+    exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0
     this.#current.set(socket, exchange)
     this.#handler.serve(exchange, spec.key)
   }
 
-  #clientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  #clientError(open: Open, error: NodeJS.ErrnoException, socket: Socket): void {
     const current = this.#current.get(socket)
     if (error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable) {
       socket.destroy()
@@ -252,11 +253,11 @@ export class Listeners {
       socket.destroy()
       return
     }
-    this.#refuse(socket, status, undefined)
+    this.#refuse(open, socket, status, undefined)
   }
 
   /** Answers what is no request that could be served, closes, and has it recorded. */
-  #refuse(socket: Socket, status: number, request: IncomingMessage | undefined): void {
+  #refuse(open: Open, socket: Socket, status: number, request: IncomingMessage | undefined): void {
     const connection = this.#connections.get(socket)
     const call = new Call()
     call.startedAt = performance.now()
@@ -271,7 +272,7 @@ export class Listeners {
     socket.end(text, () => socket.destroy())
     // A client that does not close is not waited for.
     setTimeout(() => socket.destroy(), 1000).unref()
-    this.#handler.malformed(call)
+    this.#handler.malformed(call, open.spec.settings)
   }
 }
 

@@ -24,9 +24,11 @@ export interface PassAddress {
 export function fixedPass(address: PassAddress, group: PeerGroup | undefined, prefix: string): ProxyPass {
   const target = targetOf(address, group)
   const { uri } = address
-  if (uri === undefined) return { target: () => target, requestTarget: ownTarget }
+  const name = group?.balancing.upstream.name
+  if (uri === undefined) return { group: name, target: () => target, requestTarget: ownTarget }
   const path = fitForLine(uri.startsWith('/') ? uri : `/${uri}`)
   return {
+    group: name,
     target: () => target,
     requestTarget(call) {
       // `rewrite … break` has made the whole path anew: neither location nor proxy_pass have a part in it.
@@ -48,6 +50,7 @@ export function variablePass(
   group: (address: PassAddress) => PeerGroup | undefined,
 ): ProxyPass {
   return {
+    group: undefined,
     target(call) {
       const url = text(call)
       const address = parse(url)

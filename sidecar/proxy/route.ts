@@ -20,6 +20,8 @@ export interface Target {
 }
 
 export interface ProxyPass {
+  /** Name of the group, where it is known at load. */
+  readonly group: string | undefined
   target(call: Call): Target
   /** The request target to send, in origin form: as `proxy_pass` rewrites it. */
   requestTarget(call: Call): string

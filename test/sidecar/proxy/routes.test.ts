@@ -14,6 +14,7 @@ import { callFor, matcher } from '../../support/call.ts'
 
 const variables = new Variables()
 const pass: ProxyPass = {
+  group: undefined,
   target: () => ({ group: undefined, host: '', port: '' }),
   requestTarget: () => '/',
 }

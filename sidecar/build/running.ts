@@ -1,0 +1,174 @@
+import { isAbsolute, resolve } from 'node:path'
+import { Call } from '../../feedback/call.ts'
+import { usable } from '../../feedback/health.ts'
+import { declareMaps } from '../../feedback/map.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import { ServerZone } from '../../feedback/server-zone.ts'
+import { Variables } from '../../feedback/variables.ts'
+import type { BudgetFacts, Template, UpstreamFacts } from '../admin/facts.ts'
+import { template } from '../admin/template.ts'
+import { exclusion } from '../balance/pick.ts'
+import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
+import type { Loaded } from '../config/load.ts'
+import type { HttpBlock, Model } from '../config/model.ts'
+import type { ListenAddress, ListenSpec } from '../proxy/listener.ts'
+import type { Route } from '../proxy/route.ts'
+import type { Router } from '../proxy/routes.ts'
+import { AccessLogs } from '../telemetry/access-log.ts'
+import { impliedAuthorities, type LiveGroup, type PlannedGroups, planGroups } from './groups.ts'
+import { buildRouter } from './routes.ts'
+import { declareNames } from './scripts.ts'
+
+/** Everything that one configuration is at run time. */
+export interface Running {
+  readonly model: Model
+  readonly router: Router
+  /** Every location, those inside of others and of `if` too. */
+  readonly routes: readonly Route[]
+  /** By lower-case name. */
+  readonly groups: ReadonlyMap<string, LiveGroup>
+  readonly listens: readonly ListenSpec[]
+  readonly serverZones: ReadonlyMap<string, ServerZone>
+  readonly locationZones: ReadonlyMap<string, ServerZone>
+  readonly templates: ReadonlyMap<string, Template>
+}
+
+/** A configuration that is known to be good, and has not touched what runs. */
+export interface Prepared {
+  readonly listens: readonly ListenSpec[]
+  /** Makes it live: what was learnt of groups and peers that stay is taken over. */
+  commit(): Running
+}
+
+export interface BuildOptions {
+  /** Folder that relative paths start from. */
+  readonly prefix: string
+  readonly version: string
+}
+
+/**
+ * Builds a configuration's live objects, on their own at first, so that every mistake shows before anything changes.
+ * @throws Error with nginx's words for what only building shows: an unknown variable, host, or log format
+ */
+export async function prepare(
+  loaded: Loaded,
+  options: BuildOptions,
+  old: Running | undefined,
+): Promise<Prepared> {
+  const http = loaded.model.http ?? {}
+  const implied = impliedAuthorities(http, (text) =>
+    hasVariables(text) ? undefined : proxyAddress(text).authority,
+  )
+  const plans = await planGroups(http, implied)
+  const rehearsal = assemble(loaded.model, http, plans, options, undefined)
+  return {
+    listens: rehearsal.listens,
+    commit: () => (old ? assemble(loaded.model, http, plans, options, old) : rehearsal),
+  }
+}
+
+function assemble(
+  model: Model,
+  http: HttpBlock,
+  plans: PlannedGroups,
+  options: BuildOptions,
+  old: Running | undefined,
+): Running {
+  const variables = new Variables({ version: options.version })
+  const setValue = variables.declareSet('p8s_value')
+  declareMaps(http.maps ?? {}, variables)
+  declareNames(http, variables)
+  const logs = new AccessLogs(variables, http.log_format ?? [])
+  const groups = plans.build(variables, old?.groups ?? new Map())
+  const serverZones = new Map<string, ServerZone>()
+  const locationZones = new Map<string, ServerZone>()
+  const routes: Route[] = []
+  const router = buildRouter(http, {
+    variables,
+    group: (authority) => groups.get(authority.toLowerCase()),
+    zone(kind, name) {
+      const zones = kind === 'server' ? serverZones : locationZones
+      const before = kind === 'server' ? old?.serverZones : old?.locationZones
+      const zone = zones.get(name) ?? before?.get(name) ?? new ServerZone(name)
+      zones.set(name, zone)
+      return zone
+    },
+    openAccessLog: ({ path, format }) =>
+      logs.open({ path: isAbsolute(path) ? path : resolve(options.prefix, path), format }),
+    version: options.version,
+    onRoute: (route) => routes.push(route),
+  })
+  const templates = new Map<string, Template>()
+  for (const [name, block] of Object.entries(http.prometheus_templates ?? {})) {
+    const compile = (text: string) => {
+      const read = variables.compile(text)
+      return (raw: string) => {
+        const call = new Call()
+        setValue(call, raw)
+        return read(call)
+      }
+    }
+    templates.set(name, template(block.metrics ?? [], compile))
+  }
+  const listens = router.keys().map((key) => listenSpec(key, http, router))
+  return { model, router, routes, groups, listens, serverZones, locationZones, templates }
+}
+
+function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
+  const server = router.default(key)
+  const address = listenAddress(key)
+  const lines = (http.servers ?? []).flatMap((block) => block.listen ?? [])
+  const backlog = lines.find((line) => line.address === key && line.backlog !== undefined)?.backlog ?? 511
+  const { settings } = server.route
+  return {
+    key,
+    address: where(address),
+    backlog,
+    headerTimeout: server.headerTimeout,
+    maxHead: server.maxHead,
+    keepaliveTimeout: settings.keepaliveTimeout,
+    keepaliveRequests: settings.keepaliveRequests,
+    dropUnderscores: server.dropUnderscores,
+    dropInvalid: server.dropInvalid,
+    settings,
+  }
+}
+
+function where(address: ReturnType<typeof listenAddress>): ListenAddress {
+  if (address.kind === 'unix') return address
+  return { kind: 'tcp', host: address.host === '*' ? '0.0.0.0' : address.host, port: address.port }
+}
+
+/** What the admin server shows of the groups: those that run, and removed ones whose last calls have not ended. */
+export function upstreamFacts(running: Running, removed: Iterable<LiveGroup>): UpstreamFacts[] {
+  const facts: UpstreamFacts[] = []
+  for (const group of running.groups.values()) facts.push(factsOf(group, running))
+  for (const group of removed) {
+    if (group.balancing.upstream.zone.retired.length > 0) facts.push(factsOf(group, undefined))
+  }
+  return facts
+}
+
+function factsOf({ balancing }: LiveGroup, running: Running | undefined): UpstreamFacts {
+  const { upstream, primary, backup } = balancing
+  return {
+    upstream,
+    shares(now) {
+      const ready = (peer: Peer) => usable(peer, upstream.single, now)
+      return { primary: primary.shares(ready, now), backup: backup?.shares(ready, now) ?? [] }
+    },
+    exclusion: (peer, now) => exclusion(peer, upstream, now),
+    expected: (peer, now) => (peer.options.backup ? backup : primary)?.expected?.(peer, now),
+    budgets: () => (running ? budgetsOf(running, upstream.name) : []),
+  }
+}
+
+function budgetsOf(running: Running, upstream: string): BudgetFacts[] {
+  const found: BudgetFacts[] = []
+  for (const { content, settings, location } of running.routes) {
+    if (content.kind !== 'proxy' || content.pass.group !== upstream) continue
+    const { budget } = settings.retry
+    if (budget) found.push({ location, ...budget })
+  }
+  return found
+}

@@ -1,0 +1,190 @@
+import type { Call } from '../../feedback/call.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import { publishRequest } from '../telemetry/channels.ts'
+import type { Exchange } from './exchange.ts'
+import { type ForwardEnv, forward } from './forward.ts'
+import type { Handler } from './listener.ts'
+import { endsConnection, type LocalAnswer, localResponse } from './respond.ts'
+import type { Settings } from './route.ts'
+import { type Decision, decide, follow, type Router, type VirtualServer } from './routes.ts'
+
+/** An answer of the status tree or of the Prometheus templates, made elsewhere. */
+export interface MadeAnswer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+/** What serving needs from the rest of the program. */
+export interface ServingEnv extends ForwardEnv {
+  /** `api PATH` in a location: `location` is its prefix, undefined for other locations. */
+  status(call: Call, path: string, location: string | undefined): MadeAnswer
+  prometheus(template: string, method: string): MadeAnswer
+  /** A line for the error log about a request. */
+  complain(call: Call, text: string): void
+  /** Something that should not happen did: the request gets a 500 and the process goes on. */
+  broken(error: unknown): void
+}
+
+/** Serves requests by the routes that are in force: decides, forwards or answers, and follows error pages. */
+export class Serving implements Handler {
+  /** By listening address: the last routes that have it, so that connections of a removed one still end in order. */
+  readonly #routers = new Map<string, Router>()
+  /** Requests on addresses that are open already while their routes are not yet in force. */
+  #early: (() => void)[] = []
+  readonly #env: ServingEnv
+  /** Requests in progress: what a drain waits for. */
+  #inProgress = 0
+  /** Zones that a request is counted in, until it ends. */
+  readonly #zones = new WeakMap<Exchange, ServerZone[]>()
+
+  constructor(router: Router, env: ServingEnv) {
+    this.#env = env
+    this.use(router)
+  }
+
+  get inProgress(): number {
+    return this.#inProgress
+  }
+
+  /** Takes other routes for requests that begin from now on. */
+  use(router: Router): void {
+    for (const key of router.keys()) this.#routers.set(key, router)
+    const early = this.#early
+    this.#early = []
+    for (const go of early) go()
+  }
+
+  serve(exchange: Exchange, key: string): void {
+    this.#inProgress += 1
+    this.#run(exchange, key).then(
+      () => exchange.handled(),
+      (error: unknown) => {
+        this.#env.broken(error)
+        this.#abort(exchange)
+        exchange.handled()
+      },
+    )
+  }
+
+  ended(exchange: Exchange): void {
+    this.#inProgress -= 1
+    const { call } = exchange
+    for (const zone of this.#zones.get(exchange) ?? []) zone.end(call)
+    for (const log of exchange.settings.accessLogs) log(call)
+    publishRequest(call)
+  }
+
+  malformed(call: Call, settings: Settings): void {
+    for (const zone of settings.statusZones) {
+      zone.begin()
+      zone.end(call)
+    }
+    for (const log of settings.accessLogs) log(call)
+    publishRequest(call)
+  }
+
+  async #run(exchange: Exchange, key: string): Promise<void> {
+    const { call } = exchange
+    let router = this.#routers.get(key)
+    while (!router) {
+      await new Promise<void>((resolve) => this.#early.push(resolve))
+      router = this.#routers.get(key)
+    }
+    const { server, refusal } = router.admit(key, call)
+    this.#enter(exchange, server.route.settings)
+    let decision: Decision =
+      refusal === undefined
+        ? decide(server, call)
+        : { kind: 'respond', route: server.route, status: refusal, content: {}, error: undefined }
+    for (;;) {
+      this.#enter(exchange, decision.route.settings)
+      if (exchange.gone) return
+      const next = await this.#carryOut(exchange, server, decision)
+      if (!next) return
+      decision = next
+    }
+  }
+
+  /** @returns what to do next; undefined when the client has its answer or is gone */
+  async #carryOut(
+    exchange: Exchange,
+    server: VirtualServer,
+    decision: Decision,
+  ): Promise<Decision | undefined> {
+    const { call } = exchange
+    const { route } = decision
+    if (decision.kind === 'close') {
+      call.status = 444
+      exchange.connection.socket.destroy()
+      return undefined
+    }
+    if (decision.kind === 'respond') {
+      if (decision.error !== undefined) this.#env.complain(call, decision.error)
+      if (endsConnection(decision.status) && decision.content.text === undefined) exchange.close = true
+      const answer = localResponse(call, route.settings, decision.status, decision.content)
+      if (answer.kind !== 'response') return follow(server, call, answer)
+      sendLocal(exchange, answer)
+      return undefined
+    }
+    const { content } = decision
+    if (content.kind === 'proxy') {
+      const end = await forward(exchange, content.pass, this.#env)
+      if (end.kind === 'done' || exchange.gone) return undefined
+      const error = end.kind === 'refused' ? end.error : undefined
+      return { kind: 'respond', route, status: end.status, content: {}, error }
+    }
+    const prefix = route.location.startsWith('/') ? route.location : undefined
+    const made =
+      content.kind === 'api'
+        ? this.#env.status(call, content.path, prefix)
+        : this.#env.prometheus(content.template, call.method)
+    const { 'content-type': type, ...others } = made.headers
+    const headers = Object.entries(others).flatMap(([name, value]) =>
+      name.toLowerCase() === 'content-length' || name.toLowerCase() === 'content-type' ? [] : [name, value],
+    )
+    return {
+      kind: 'respond',
+      route,
+      status: made.status,
+      content: { text: made.body.toString('latin1'), type: type ?? made.headers['Content-Type'], headers },
+      error: undefined,
+    }
+  }
+
+  /** The settings in force from now on, and the zones they count in. */
+  #enter(exchange: Exchange, settings: Settings): void {
+    exchange.settings = settings
+    if (settings.statusZones.length === 0) return
+    let zones = this.#zones.get(exchange)
+    if (!zones) {
+      zones = []
+      this.#zones.set(exchange, zones)
+    }
+    for (const zone of settings.statusZones) {
+      if (zones.includes(zone)) continue
+      zone.begin()
+      zones.push(zone)
+    }
+  }
+
+  #abort(exchange: Exchange): void {
+    const { response, call } = exchange
+    if (response.headersSent || exchange.gone) {
+      exchange.cut()
+      return
+    }
+    exchange.close = true
+    const answer = localResponse(call, exchange.settings, 500, { text: '500 Internal Server Error\n' })
+    if (answer.kind === 'response') sendLocal(exchange, answer)
+  }
+}
+
+function sendLocal(exchange: Exchange, answer: Extract<LocalAnswer, { kind: 'response' }>): void {
+  const { call, response } = exchange
+  if (exchange.gone) return
+  if (answer.close) exchange.close = true
+  exchange.sendHead(answer.status, undefined, answer.headers)
+  if (answer.body) call.bodyBytesSent += answer.body.length
+  response.end(answer.body)
+}
