@@ -2,8 +2,10 @@
 export interface Drainable {
   /** From now on `/readyz` says 503, each response is its connection's last, and new connections are still taken. */
   begin(): void
-  /** No new connections from now on, and those without a request in progress are closed. */
+  /** No new connections from now on. */
   close(): void
+  /** Closes connections without a request in progress. */
+  closeIdle(): void
   /** Requests in progress, tunnels not counted. */
   requests(): number
   tunnels(): number
@@ -23,6 +25,11 @@ export interface DrainTimes {
 
 /** How often it is looked whether everything has ended, milliseconds. */
 const tick = 10
+/**
+ * How long a connection without a request has after the listeners closed, milliseconds: its next request may be under
+ * way, and gets an answer that says that it is the last.
+ */
+const grace = 200
 /** How long the two sides of a tunnel have for their own FIN, milliseconds. */
 const farewell = 500
 
@@ -44,7 +51,13 @@ export async function drain(
   parts.begin()
   await wait(Math.min(times.delay, times.timeout))
   parts.close()
-  while (parts.requests() + parts.tunnels() > 0 && now() < end) await wait(tick)
+  await wait(Math.min(grace, Math.max(0, end - now())))
+  for (;;) {
+    // Again and again: a response whose head was sent before the drain began could not say that it is the last.
+    parts.closeIdle()
+    if (parts.requests() + parts.tunnels() === 0 || now() >= end) break
+    await wait(tick)
+  }
   const alone = parts.requests() + parts.tunnels() === 0
   parts.endTunnels()
   const last = now() + farewell

@@ -5,6 +5,7 @@ import { type DrainTimes, drain } from '../../sidecar/drain.ts'
 /** A program whose requests and tunnels last until the given moments, milliseconds; says what was done to it and when. */
 async function drained(times: DrainTimes, requestsEnd: number, tunnelsEnd: number) {
   let now = 0
+  let idleClosed = 0
   let ended = Number.POSITIVE_INFINITY
   const done: string[] = []
   const note = (what: string) => done.push(`${now} ${what}`)
@@ -12,6 +13,9 @@ async function drained(times: DrainTimes, requestsEnd: number, tunnelsEnd: numbe
     {
       begin: () => note('begin'),
       close: () => note('close'),
+      closeIdle: () => {
+        idleClosed += 1
+      },
       requests: () => (now < requestsEnd ? 1 : 0),
       tunnels: () => (now < tunnelsEnd && now < ended ? 1 : 0),
       endTunnels: () => {
@@ -26,13 +30,14 @@ async function drained(times: DrainTimes, requestsEnd: number, tunnelsEnd: numbe
     },
     () => now,
   )
+  assert.ok(idleClosed > 0, 'idle connections are closed')
   return { alone, done: done.join(', ') }
 }
 
-test('an idle program is not ready for the delay, then ends', async () => {
+test('an idle program is not ready for the delay, then listens no more, and ends after a moment', async () => {
   assert.deepEqual(await drained({ delay: 200, timeout: 1000 }, 0, 0), {
     alone: true,
-    done: '0 begin, 200 close, 200 end tunnels, 200 destroy',
+    done: '0 begin, 200 close, 400 end tunnels, 400 destroy',
   })
 })
 

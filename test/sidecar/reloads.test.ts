@@ -41,7 +41,7 @@ test('how the last one ended is remembered, and both kinds are counted', async (
     await turn()
     ends.at(-1)!(how)
     await ended
-    assert.equal(reloads.last?.ok, how.ok)
+    assert.deepEqual(reloads.last?.ok, how.ok)
   }
   assert.deepEqual(reloads.last, { ok: true, at: 1002 })
   assert.deepEqual([reloads.succeeded, reloads.failed], [2, 1])

@@ -1,0 +1,235 @@
+import { readFileSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { prometheusResponse } from './admin/prometheus.ts'
+import { apiPath, statusResponse } from './admin/status.ts'
+import { Admins } from './admins.ts'
+import type { LiveGroup } from './build/groups.ts'
+import { type Prepared, prepare, type Running } from './build/running.ts'
+import { type Loaded, load } from './config/load.ts'
+import type { Model } from './config/model.ts'
+import { timeMs } from './config/units.ts'
+import { ConfigWatch } from './config-watch.ts'
+import { drain } from './drain.ts'
+import { programFacts } from './program-facts.ts'
+import { Listeners } from './proxy/listener.ts'
+import { Serving } from './proxy/serving.ts'
+import { Tunnels } from './proxy/upgrade.ts'
+import { type Reloaded, Reloads } from './reloads.ts'
+import { loadOptions, mistakeOf, pathOf, type Source } from './source.ts'
+import { logAttempts } from './telemetry/attempt-lines.ts'
+import { type ErrorLogSpec, errorLog } from './telemetry/error-log.ts'
+import { logFiles } from './telemetry/log-files.ts'
+import { escapeText } from './telemetry/log-format.ts'
+import { failureText } from './telemetry/system-error.ts'
+import { version } from './version.ts'
+
+/** A configuration that is known to be good, with what it needs from outside. */
+export interface Ready {
+  readonly loaded: Loaded
+  readonly prepared: Prepared
+  readonly token: string | undefined
+  readonly errorLogs: readonly ErrorLogSpec[]
+}
+
+/**
+ * Reads a configuration and puts it together, without touching what runs.
+ * @throws Error with nginx's words, ConfigError where the place is known
+ */
+export async function makeReady(source: Source, old: Running | undefined): Promise<Ready> {
+  const loaded = load(source.file, loadOptions(source))
+  return completed(source, loaded, old)
+}
+
+/** The same for a configuration that has been read. */
+export async function completed(source: Source, loaded: Loaded, old: Running | undefined): Promise<Ready> {
+  const { model } = loaded
+  const prepared = await prepare(loaded, { prefix: source.prefix, version }, old)
+  const errorLogs = errorLogsOf(model, source)
+  // A file that cannot be opened is a mistake that has to show before anything changes.
+  for (const { path } of errorLogs) logFiles.open(path)
+  return { loaded, prepared, token: readToken(model, source.prefix), errorLogs }
+}
+
+/** The program at work: one configuration in force, replaced as a whole by a reload. */
+export class Program {
+  readonly reloads: Reloads
+  readonly #source: Source
+  readonly #tunnels = new Tunnels()
+  readonly #facts = programFacts(this)
+  readonly #admins = new Admins(this.#facts, (text) => errorLog.log('alert', text))
+  readonly #watch: ConfigWatch
+  readonly #removed = new Set<LiveGroup>()
+  #serving: Serving | undefined
+  #listeners: Listeners | undefined
+  #ready: Ready | undefined
+  #running: Running | undefined
+  #phase: 'starting' | 'ready' | 'draining' = 'starting'
+  #generation = 0
+  #loadedAt = 0
+
+  constructor(source: Source) {
+    this.#source = source
+    this.reloads = new Reloads(() => this.#reload())
+    this.#watch = new ConfigWatch(() => void this.reloads.ask())
+  }
+
+  get phase(): 'starting' | 'ready' | 'draining' {
+    return this.#phase
+  }
+  get generation(): number {
+    return this.#generation
+  }
+  /** Wall clock milliseconds. */
+  get loadedAt(): number {
+    return this.#loadedAt
+  }
+  get loaded(): Loaded | undefined {
+    return this.#ready?.loaded
+  }
+  get token(): string | undefined {
+    return this.#ready?.token
+  }
+  get running(): Running | undefined {
+    return this.#running
+  }
+  get listeners(): Listeners | undefined {
+    return this.#listeners
+  }
+  /** Groups that the configuration no longer has and that still carry calls. */
+  get removed(): Iterable<LiveGroup> {
+    for (const group of this.#removed) {
+      if (group.balancing.upstream.zone.retired.length === 0) this.#removed.delete(group)
+    }
+    return this.#removed
+  }
+
+  /**
+   * Opens everything; afterwards it serves.
+   * @throws Error with nginx's words
+   */
+  async start(ready: Ready): Promise<void> {
+    errorLog.configure(ready.errorLogs)
+    logAttempts()
+    const running = ready.prepared.commit()
+    this.#serving = new Serving(running.router, {
+      tunnels: this.#tunnels,
+      status: (call, path, location) =>
+        statusResponse(
+          this.#facts,
+          apiPath(path, location, call.uri),
+          call.args,
+          call.method,
+          call.serverAddr,
+        ),
+      prometheus: (template, method) => prometheusResponse(this.#facts, template, method),
+      complain: ({ connection, remoteAddr, serverName, method, target, httpVersion }, text) => {
+        const request = `${method} ${target} HTTP/${httpVersion}`
+        errorLog.log(
+          'error',
+          `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}, request: "${escapeText(request)}"`,
+        )
+      },
+      broken: (error) => errorLog.log('alert', stackOf(error)),
+    })
+    this.#listeners = new Listeners(this.#serving)
+    this.#inForce(ready, running)
+    const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
+    admin.commit()
+    await this.#listeners.apply(running.listens)
+    this.#phase = 'ready'
+  }
+
+  /**
+   * Ends in order; see drain.ts.
+   * @returns whether everything has ended by itself
+   */
+  async drain(): Promise<boolean> {
+    const listeners = this.#listeners
+    const { drain_delay = '0s', drain_timeout = '30s' } = this.#running?.model ?? {}
+    this.#phase = 'draining'
+    this.#watch.watch([])
+    if (listeners === undefined) return true
+    const serving = this.#serving
+    return drain(
+      {
+        begin: () => listeners.drain(),
+        close: () => listeners.stopListening(),
+        closeIdle: () => listeners.closeIdle(),
+        requests: () => Math.max(0, (serving?.inProgress ?? 0) - this.#tunnels.size),
+        tunnels: () => this.#tunnels.size,
+        endTunnels: () => this.#tunnels.end(),
+        destroy: () => listeners.destroy(),
+      },
+      { delay: timeMs(drain_delay) ?? 0, timeout: timeMs(drain_timeout) ?? 30_000 },
+      (ms) => wait(ms),
+      () => performance.now(),
+    )
+  }
+
+  async #reload(): Promise<Reloaded> {
+    if (this.#phase !== 'ready') return { ok: false, error: 'not now: the program starts or ends' }
+    this.#watch.noted()
+    let ready: Ready
+    try {
+      ready = await makeReady(this.#source, this.#running)
+      const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
+      try {
+        await this.#listeners!.apply(ready.prepared.listens)
+      } catch (error) {
+        admin.rollback()
+        throw error
+      }
+      admin.commit()
+    } catch (error) {
+      const text = mistakeOf(error)
+      errorLog.log('emerg', text)
+      errorLog.log('error', `the configuration was not reloaded; generation ${this.#generation} goes on`)
+      return { ok: false, error: text }
+    }
+    const before = this.#running?.groups ?? new Map<string, LiveGroup>()
+    errorLog.configure(ready.errorLogs)
+    const running = ready.prepared.commit()
+    this.#serving!.use(running.router)
+    for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
+    this.#inForce(ready, running)
+    for (const text of ready.loaded.warnings) errorLog.log('warn', text)
+    errorLog.log('notice', `configuration reloaded, generation ${this.#generation}`)
+    return { ok: true }
+  }
+
+  #inForce(ready: Ready, running: Running): void {
+    this.#ready = ready
+    this.#running = running
+    this.#generation += 1
+    this.#loadedAt = Date.now()
+    const { model, files } = ready.loaded
+    const token = model.admin_token_file
+    const watched = files.map(({ path }) => path)
+    if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
+    this.#watch.watch(model.config_watch ? watched : [])
+  }
+}
+
+/** What an exception has to say to whoever mends its cause. */
+export function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[] {
+  const lines =
+    model.error_log ?? (errorLog === undefined ? [] : [{ path: errorLog, level: 'notice' as const }])
+  return lines.map((line) => ({ ...line, path: pathOf(line.path, prefix) }))
+}
+
+function readToken({ admin_token_file: file }: Model, prefix: string): string | undefined {
+  if (file === undefined) return undefined
+  const path = pathOf(file, prefix)
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new Error(`open() "${path}" failed (${failureText(error)})`)
+  }
+  if (text === '') throw new Error(`admin token file "${path}" is empty`)
+  return text
+}

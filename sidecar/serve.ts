@@ -1,0 +1,64 @@
+import { removePid, writePid } from './pid-file.ts'
+import { makeReady, Program, stackOf } from './program.ts'
+import { say } from './say.ts'
+import { mistakeOf, pidPath, type Source } from './source.ts'
+import { reopenLogs } from './telemetry/access-log.ts'
+import { errorLog } from './telemetry/error-log.ts'
+import { failureText } from './telemetry/system-error.ts'
+
+/** Starts the program and lets it run until a signal ends it. */
+export async function serve(source: Source): Promise<void> {
+  const program = new Program(source)
+  const outcry = (error: unknown) => {
+    // Before it serves, a mistake of ours is a failed start. Afterwards nothing that traffic does may end it.
+    if (program.phase === 'starting') fail(stackOf(error))
+    errorLog.log('alert', stackOf(error))
+  }
+  process.on('uncaughtException', outcry)
+  process.on('unhandledRejection', outcry)
+  // A reader of our output that goes away is no reason to stop.
+  process.stdout.on('error', () => {})
+  process.stderr.on('error', () => {})
+
+  // A signal that comes before everything is open ends a start, without ceremony.
+  listenToSignals(program)
+  try {
+    const ready = await makeReady(source, undefined)
+    for (const text of ready.loaded.warnings) say(`[warn] ${text}`)
+    for (const text of ready.loaded.notices) say(`[notice] ${text}`)
+    await program.start(ready)
+    const path = pidPath(ready.loaded.model, source.prefix)
+    try {
+      writePid(path)
+      process.on('exit', () => removePid(path))
+    } catch (error) {
+      say(`[warn] open() "${path}" failed (${failureText(error)}): "-s" will not work`)
+    }
+  } catch (error) {
+    fail(mistakeOf(error))
+  }
+}
+
+function fail(text: string): never {
+  say(`[emerg] ${text}`)
+  process.exit(1)
+}
+
+function listenToSignals(program: Program): void {
+  let ending = false
+  const leave = (code: number) => process.exit(code)
+  const drain = (signal: NodeJS.Signals) => {
+    if (ending || program.phase === 'starting') return leave(1)
+    ending = true
+    errorLog.log('notice', `${signal}: draining`)
+    program.drain().then((alone) => {
+      errorLog.log('notice', alone ? 'drained, exiting' : 'drain timeout, exiting')
+      leave(0)
+    })
+  }
+  process.on('SIGTERM', drain)
+  process.on('SIGQUIT', drain)
+  process.on('SIGINT', () => leave(ending ? 1 : 0))
+  process.on('SIGHUP', () => void program.reloads.ask())
+  process.on('SIGUSR1', () => reopenLogs())
+}

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { freePort } from '../support/free-port.ts'
+import { eventually } from '../support/invariants.ts'
+
+const script = new URL('../../sidecar/quickstart.ts', import.meta.url).pathname
+const original = new URL('../../sidecar/quickstart.conf', import.meta.url).pathname
+
+/** The quick start on free ports: the file as it is but for its ports. */
+async function quickstart(t: TestContext, taken: Record<string, number> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), 'evenkeel-quickstart-'))
+  t.after(() => rm(folder, { recursive: true }))
+  const ports: Record<string, number> = {}
+  let text = readFileSync(original, 'utf8')
+  for (const port of new Set(text.match(/(?<=127\.0\.0\.1:)\d+/g))) {
+    ports[port] = taken[port] ?? (await freePort())
+    text = text.replaceAll(`127.0.0.1:${port}`, `127.0.0.1:${ports[port]}`)
+  }
+  const file = join(folder, 'quickstart.conf')
+  writeFileSync(file, text)
+  const child = spawn(process.execPath, [script, file], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  t.after(() => child.exitCode === null && child.signalCode === null && child.kill('SIGKILL'))
+  return { child, ports, file, output: collect(child) }
+}
+
+function collect(child: ChildProcess): { text: string } {
+  const output = { text: '' }
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      output.text += text
+    })
+  }
+  return output
+}
+
+test('the quick start serves, says what to try, and Ctrl-C stops all of it', async (t) => {
+  const { child, ports, output } = await quickstart(t)
+  await eventually('started', () => output.text.includes('Ctrl-C stops everything.'), 20_000)
+  const proxy = `http://127.0.0.1:${ports['8080']}`
+  const admin = `http://127.0.0.1:${ports['9900']}`
+  assert.match(output.text, new RegExp(`curl -i ${proxy}/`))
+  assert.match(output.text, new RegExp(`${admin}/explain/demo`))
+  for (const name of ['fast', 'slow', 'flaky']) assert.ok(output.text.includes(name))
+
+  const answers = new Map<string, number>()
+  for (let i = 0; i < 60; i++) {
+    const response = await fetch(`${proxy}/`)
+    assert.equal(response.status, 200, 'failures of a peer are not the client’s')
+    assert.notEqual(response.headers.get('x-evenkeel'), null)
+    const [name = ''] = (await response.text()).split(' ')
+    answers.set(name, (answers.get(name) ?? 0) + 1)
+  }
+  assert.ok((answers.get('fast') ?? 0) > (answers.get('slow') ?? 0), 'the fast peer answers more')
+
+  // What it says to try does answer.
+  for (const [, url = ''] of output.text.matchAll(/curl (?:-\w+ )?'?(http[^'\s;]+)/g)) {
+    const response = await fetch(url)
+    assert.equal(response.status, 200, url)
+    await response.text()
+  }
+
+  // A terminal signals the whole group.
+  process.kill(-child.pid!, 'SIGINT')
+  const [code] = await once(child, 'exit')
+  assert.equal(code, 0, output.text)
+  for (const port of Object.values(ports)) await assert.rejects(fetch(`http://127.0.0.1:${port}/`))
+})
+
+test('a signal to the quick start alone drains and stops everything as well', async (t) => {
+  const { child, ports, output } = await quickstart(t)
+  await eventually('started', () => output.text.includes('Ctrl-C stops everything.'), 20_000)
+  child.kill('SIGTERM')
+  const [code] = await once(child, 'exit')
+  assert.equal(code, 0, output.text)
+  for (const port of Object.values(ports)) await assert.rejects(fetch(`http://127.0.0.1:${port}/`))
+})
+
+for (const [what, port] of [
+  ['a peer', '8082'],
+  ['the proxy', '8080'],
+  ['the admin server', '9900'],
+] as const) {
+  test(`a port of ${what} that is taken is named, with what to do`, async (t) => {
+    const other = createServer()
+    const taken = await freePort()
+    await new Promise<void>((resolve) => other.listen(taken, '127.0.0.1', resolve))
+    t.after(() => other.close())
+    const { child, output, file } = await quickstart(t, { [port]: taken })
+    const [code] = await once(child, 'exit')
+    assert.equal(code, 1)
+    await eventually('said', () => output.text.includes('quick start: if a port is taken'))
+    assert.match(output.text, new RegExp(`127\\.0\\.0\\.1:${taken}.*98: Address already in use`))
+    assert.ok(output.text.includes(`change the port in ${file}`))
+  })
+}

@@ -1,0 +1,267 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Backend, backend } from '../support/backend.ts'
+import { acceptKey, dial, webSocket } from '../support/client.ts'
+import { freePort } from '../support/free-port.ts'
+import { eventually, type PeerStatus } from '../support/invariants.ts'
+import { type Sidecar, start } from '../support/sidecar.ts'
+
+function config(servers: readonly string[], more = ''): string {
+  return `
+http {
+  access_log off;
+  upstream u {
+    zone u 64k;
+    least_time header;
+    ${servers.map((server) => `server ${server};`).join(' ')}
+  }
+  server {
+    listen 127.0.0.1:PORT;
+    status_zone front;
+    location / { proxy_pass http://u; proxy_next_upstream error timeout http_503; }
+    ${more}
+  }
+}`
+}
+
+const peersOf = (sidecar: Sidecar) =>
+  sidecar.json<Record<string, PeerStatus>>('/status/http/upstreams/u/peers/')
+
+test('under load, reload after reload: no error, and nothing learnt is lost', async () => {
+  await using fast = await backend({ after: 2, body: 'x' })
+  await using slow = await backend({ after: 20, body: 'x' })
+  await using failing = await backend({ status: 503, body: 'no' })
+  const text = (extra: string) =>
+    config([
+      `${fast.address} max_fails=3`,
+      `${slow.address} max_fails=3`,
+      `${failing.address} max_fails=2 fail_timeout=60s`,
+      ...(extra === '' ? [] : [extra]),
+    ])
+  await using sidecar = await start(text(''))
+  let good = 0
+  const bad: string[] = []
+  let over = false
+  const ask = async () => {
+    const client = await dial(sidecar.port)
+    while (!over) {
+      try {
+        const reply = await client.ask('/')
+        if (reply.status === 200 && reply.complete) good += 1
+        else bad.push(String(reply.status))
+      } catch (error) {
+        bad.push(String(error))
+        break
+      }
+    }
+    client.close()
+  }
+  const clients = Array.from({ length: 8 }, ask)
+  await eventually('the failing peer is set aside', async () => {
+    const peers = await peersOf(sidecar)
+    return peers[failing.address]!.state === 'unavailable'
+  })
+
+  const before = await peersOf(sidecar)
+  const generation = await sidecar.generation()
+  let last = before
+  let requests = 0
+  const end = performance.now() + 3000
+  let round = 0
+  while (performance.now() < end) {
+    // Every other configuration has one more peer, so groups do change.
+    await sidecar.rewrite(
+      text(round % 2 === 0 ? `${fast.address.replace('127.0.0.1', '127.0.0.2')} down` : ''),
+    )
+    sidecar.signal('SIGHUP')
+    round += 1
+    await sleep(100)
+    const now = await peersOf(sidecar)
+    for (const name of [fast.address, slow.address, failing.address]) {
+      assert.ok(now[name]!.selected.total >= last[name]!.selected.total, `selected of ${name} went back`)
+      assert.ok(now[name]!.health.fails >= last[name]!.health.fails, `fails of ${name} went back`)
+      assert.ok(now[name]!.health.header_time > 0 || name === failing.address, `average of ${name} is lost`)
+    }
+    assert.equal(now[failing.address]!.state, 'unavailable')
+    const zone = await sidecar.json<{ total: number }>('/status/http/server_zones/front/requests/')
+    assert.ok(zone.total >= requests, 'requests of the zone went back')
+    requests = zone.total
+    last = now
+  }
+  over = true
+  await Promise.all(clients)
+  assert.deepEqual(bad, [])
+  assert.ok(good > 200, `only ${good} requests`)
+  assert.ok(last[fast.address]!.selected.total > last[slow.address]!.selected.total)
+  assert.equal(failing.requests.length, before[failing.address]!.selected.total, 'nobody asked it again')
+  await eventually('all reloads are done', async () => (await sidecar.generation()) >= generation + round - 1)
+  for (const peer of Object.values(await peersOf(sidecar))) assert.equal(peer.selected.current, 0)
+})
+
+test('a reload raises the generation by one, and connections of clients and peers stay', async () => {
+  await using a = await backend({ body: 'x' })
+  await using sidecar = await start(config([a.address]))
+  const client = await dial(sidecar.port)
+  await client.ask('/')
+  assert.equal(await sidecar.generation(), 1)
+  await sidecar.reload()
+  assert.equal(await sidecar.generation(), 2)
+  assert.equal((await client.ask('/')).status, 200)
+  assert.equal(a.connections, 1)
+  client.close()
+})
+
+test('listeners open and close with the configuration, and those in both stay open', async () => {
+  await using a = await backend({ body: 'x' })
+  const second = await freePort()
+  await using sidecar = await start(config([a.address]))
+  const kept = await dial(sidecar.port)
+  await kept.ask('/')
+  const two = config([a.address]).replace(
+    'listen 127.0.0.1:PORT;',
+    `listen 127.0.0.1:PORT; listen 127.0.0.1:${second};`,
+  )
+  await sidecar.reload(two)
+  const other = await dial(second)
+  assert.equal((await other.ask('/')).status, 200)
+  await sidecar.reload(config([a.address]))
+  await assert.rejects(dial(second))
+  // A connection of a listener that is gone goes on.
+  assert.equal((await other.ask('/')).status, 200)
+  assert.equal((await kept.ask('/')).status, 200)
+  other.close()
+  kept.close()
+})
+
+test('a peer that leaves finishes what it has begun, and is gone after its last request', async () => {
+  await using staying = await backend({ body: 'x' })
+  await using leaving = await backend({ after: 600, body: 'late' })
+  await using sidecar = await start(config([leaving.address]))
+  const client = await dial(sidecar.port)
+  const reply = client.ask('/')
+  await eventually('in progress', () => leaving.busy === 1)
+  await sidecar.reload(config([staying.address]))
+  assert.equal(await (await fetch(sidecar.url)).text(), 'x')
+  assert.equal((await reply).text, 'late')
+  const metrics = async () => (await fetch(`${sidecar.admin}/metrics`)).text()
+  await eventually('no series of the one that left', async () => !(await metrics()).includes(leaving.address))
+  assert.ok((await metrics()).includes(staying.address))
+  client.close()
+})
+
+test('a tunnel outlives reloads that do not touch its peer', async () => {
+  await using a = await backend(async (exchange) => {
+    if (exchange.target !== '/ws') return exchange.reply({ body: 'x' })
+    const key = exchange.head.header('sec-websocket-key') ?? ''
+    await exchange.send(
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+        `Sec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`,
+    )
+    await exchange.gone
+  })
+  await using b = await backend({ body: 'y' })
+  await using sidecar = await start(config([a.address]))
+  const { client, status } = await webSocket(sidecar.port, '/ws')
+  assert.equal(status, 101)
+  await sidecar.reload(config([a.address, b.address]))
+  await sidecar.reload(config([a.address]))
+  await sleep(100)
+  assert.equal(client.inbox.ended, undefined)
+  client.close()
+})
+
+const mistakes: [string, (good: string) => string, RegExp][] = [
+  [
+    'an unknown method',
+    (text) => text.replace('least_time header;', 'most_time;'),
+    /unknown directive "most_time" in .*evenkeel\.conf:6/,
+  ],
+  [
+    'a duplicate group',
+    (text) => text.replace('http {', 'http { upstream U { server 127.0.0.1:1; }'),
+    /duplicate upstream "[uU]" in .*evenkeel\.conf:\d/,
+  ],
+  [
+    'a weight with least_time',
+    (text) => text.replace('max_fails=7', 'weight=5'),
+    /balancing method does not support parameter "weight=5" in .*evenkeel\.conf:7/,
+  ],
+  [
+    'a host that nobody knows',
+    (text) => text.replace('proxy_pass http://u', 'proxy_pass http://nobody.invalid'),
+    /host not found in upstream "nobody\.invalid"/,
+  ],
+]
+for (const [what, spoil, message] of mistakes) {
+  test(`${what} is refused at reload with its place, and the old configuration goes on`, async () => {
+    await using a = await backend({ body: 'x' })
+    const good = config([`${a.address} max_fails=7`])
+    await using sidecar = await start(good)
+    await sidecar.rewrite(spoil(good))
+    sidecar.signal('SIGHUP')
+    const [line] = await sidecar.logged(/.*\[emerg\].*/)
+    assert.match(line, message)
+    assert.equal((await fetch(sidecar.url)).status, 200)
+    assert.equal(await sidecar.generation(), 1)
+    const metrics = async () => (await fetch(`${sidecar.admin}/metrics`)).text()
+    assert.match(await metrics(), /^evenkeel_config_last_reload_successful 0$/m)
+    const asked = await fetch(`${sidecar.admin}/reload`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+    })
+    assert.equal(asked.status, 422)
+    assert.match(
+      JSON.parse(await asked.text()).error,
+      new RegExp(message.source.replace(/ in \.\*evenkeel/, '.*evenkeel')),
+    )
+    await sidecar.reload(good)
+    assert.match(await metrics(), /^evenkeel_config_last_reload_successful 1$/m)
+  })
+}
+
+test('a reload that asks for a port that is taken changes nothing', async () => {
+  await using a = await backend({ body: 'x' })
+  await using other = await backend({ body: 'y' })
+  await using sidecar = await start(config([a.address]))
+  await sidecar.rewrite(config([other.address]).replace(':PORT;', `:PORT; listen ${other.address};`))
+  sidecar.signal('SIGHUP')
+  await sidecar.logged(/\[emerg\] .*bind\(\) to 127\.0\.0\.1:\d+ failed \(98: Address already in use\)/)
+  assert.equal(await (await fetch(sidecar.url)).text(), 'x')
+  assert.equal(await sidecar.generation(), 1)
+})
+
+test('POST /reload reloads and says the generation', async () => {
+  await using a = await backend({ body: 'x' })
+  await using sidecar = await start(config([a.address]))
+  const ask = () =>
+    fetch(`${sidecar.admin}/reload`, { method: 'POST', headers: { 'Content-Type': 'application/json' } })
+  assert.deepEqual(await (await ask()).json(), { ok: true, generation: 2 })
+  // Many at once: each is answered, and those that share a run share its generation.
+  const answers = await Promise.all(Array.from({ length: 10 }, ask))
+  for (const answer of answers) assert.equal(answer.status, 200)
+  const generation = await sidecar.generation()
+  assert.ok(generation >= 3 && generation <= 12)
+})
+
+test('config_watch reloads when a mounted ConfigMap swaps its folder', async () => {
+  await using a = await backend({ body: 'a' })
+  await using b = await backend({ body: 'b' })
+  await using sidecar = await start(`config_watch on;${config([a.address])}`)
+  const mount = (name: string, text: string) => {
+    mkdirSync(join(sidecar.folder, name))
+    writeFileSync(join(sidecar.folder, name, 'evenkeel.conf'), text)
+    symlinkSync(name, join(sidecar.folder, '..data_tmp'))
+    renameSync(join(sidecar.folder, '..data_tmp'), join(sidecar.folder, '..data'))
+  }
+  const text = (peer: Backend) =>
+    `config_watch on; admin 127.0.0.1:${sidecar.ports['ADMIN']};${config([peer.address]).replace(/PORT/g, String(sidecar.port))}`
+  mount('v1', text(b))
+  unlinkSync(sidecar.file)
+  symlinkSync('..data/evenkeel.conf', sidecar.file)
+  await eventually('the new file is in force', async () => (await (await fetch(sidecar.url)).text()) === 'b')
+  mount('v2', text(a))
+  await eventually('the swapped one is', async () => (await (await fetch(sidecar.url)).text()) === 'a')
+})
