@@ -85,6 +85,8 @@ class Run {
     const { call } = this.#exchange
     const { upstream } = this.#group.balancing
     for (;;) {
+      // Whoever left while the body was read or a retry waited is not served any more.
+      if (this.#exchange.gone && !this.#exchange.settings.ignoreClientAbort) return done
       const attempt = this.#selection.next()
       if (!attempt) return this.#nobody()
       this.#firstAt ??= attempt.startedAt
