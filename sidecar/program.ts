@@ -10,6 +10,7 @@ import type { Model } from './config/model.ts'
 import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
 import { drain } from './drain.ts'
+import { mostConnections } from './limits.ts'
 import { programFacts } from './program-facts.ts'
 import { Listeners } from './proxy/listener.ts'
 import { Serving } from './proxy/serving.ts'
@@ -66,6 +67,7 @@ export class Program {
   #phase: 'starting' | 'ready' | 'draining' = 'starting'
   #generation = 0
   #loadedAt = 0
+  #fullAt = Number.NEGATIVE_INFINITY
 
   constructor(source: Source) {
     this.#source = source
@@ -131,7 +133,7 @@ export class Program {
       },
       broken: (error) => errorLog.log('alert', stackOf(error)),
     })
-    this.#listeners = new Listeners(this.#serving)
+    this.#listeners = new Listeners(this.#serving, mostConnections, () => this.#full())
     this.#inForce(ready, running)
     const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
     admin.commit()
@@ -195,6 +197,14 @@ export class Program {
     for (const text of ready.loaded.warnings) errorLog.log('warn', text)
     errorLog.log('notice', `configuration reloaded, generation ${this.#generation}`)
     return { ok: true }
+  }
+
+  /** A connection was closed as it came. Said once a minute at most, since a flood brings many. */
+  #full(): void {
+    const now = performance.now()
+    if (now - this.#fullAt < 60_000) return
+    this.#fullAt = now
+    errorLog.log('crit', `${this.#listeners?.counts.open} connections are open, new ones are closed at once`)
   }
 
   #inForce(ready: Ready, running: Running): void {

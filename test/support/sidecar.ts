@@ -13,6 +13,8 @@ export interface SidecarOptions {
   /** Further arguments of the command line. */
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
+  /** How many descriptors the process may have; as many as this one where absent. */
+  readonly descriptors?: number
   /** How long the start may take, milliseconds. Default 15000: the test machine may be busy. */
   readonly startMs?: number
 }
@@ -196,7 +198,11 @@ export async function start(text: string, options: SidecarOptions = {}): Promise
   const ports: Record<string, number> = { ADMIN: await freePort() }
   for (const word of new Set(text.match(portWords))) ports[word] ??= await freePort()
   await writeFile(file, withPorts(text, ports, file))
-  const child = spawn(launcher, ['-c', file, ...(options.args ?? [])], {
+  const command = [launcher, '-c', file, ...(options.args ?? [])]
+  if (options.descriptors !== undefined) {
+    command.unshift('/bin/sh', '-c', `ulimit -n ${options.descriptors}; exec "$0" "$@"`)
+  }
+  const child = spawn(command[0]!, command.slice(1), {
     cwd: folder,
     env: { ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { backend } from '../support/backend.ts'
+import { type Client, dial } from '../support/client.ts'
+import { start } from '../support/sidecar.ts'
+
+test('a flood of connections is closed as it comes, said once, and those before it are served', async () => {
+  await using a = await backend({ body: 'x' })
+  await using sidecar = await start(
+    `http {
+      access_log off;
+      server { listen 127.0.0.1:PORT; location / { proxy_pass http://${a.address}; } }
+    }`,
+    { descriptors: 140 },
+  )
+  // (140 - 64) / 2, see limits.ts.
+  const limit = 38
+  const clients: Client[] = []
+  for (let i = 0; i < limit; i++) clients.push(await dial(sidecar.port))
+  for (const client of clients) assert.equal((await client.ask('/')).status, 200)
+  for (let i = 0; i < 5; i++) {
+    const late = await dial(sidecar.port)
+    await late.closed
+  }
+  for (const client of clients) assert.equal((await client.ask('/')).status, 200)
+  const counts = await sidecar.json<{ dropped: number }>('/status/connections/')
+  assert.equal(counts.dropped, 5)
+  assert.equal(
+    sidecar.stderr.match(/\[crit\] .*38 connections are open, new ones are closed at once/g)?.length,
+    1,
+  )
+  clients.pop()?.close()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  const next = await dial(sidecar.port)
+  assert.equal((await next.ask('/')).status, 200)
+  for (const client of [...clients, next]) client.close()
+})
