@@ -220,9 +220,10 @@ export class Program {
   }
 }
 
-/** What an exception has to say to whoever mends its cause. */
+/** What an exception has to say to whoever mends its cause, in one line. */
 export function stackOf(error: unknown): string {
-  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+  return text.replace(/\n\s*/g, '; ')
 }
 
 function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[] {
