@@ -7,6 +7,13 @@ import { freePort } from './free-port.ts'
 /** The launcher, as users start it. */
 export const launcher = new URL('../../sidecar/evenkeel', import.meta.url).pathname
 
+// A test file that is ended before its time must not leave programs behind.
+const children = new Set<ChildProcess>()
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL')
+})
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1))
+
 export interface SidecarOptions {
   /** Name of the configuration file; its ending decides the syntax. Default `evenkeel.conf`. */
   readonly file?: string
@@ -36,6 +43,7 @@ export class Sidecar implements AsyncDisposable {
 
   constructor(process: ChildProcess, folder: string, file: string, ports: Readonly<Record<string, number>>) {
     this.process = process
+    children.add(process)
     this.folder = folder
     this.file = file
     this.ports = ports
@@ -54,6 +62,7 @@ export class Sidecar implements AsyncDisposable {
       process.once('error', reject)
       // Not `exit`: by now all its output has been read as well.
       process.once('close', (code, signal) => {
+        children.delete(process)
         this.#ended = true
         resolve({ code, signal })
         heard()
