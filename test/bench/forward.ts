@@ -30,7 +30,7 @@ const subjects: readonly Subject[] = [
       writeFileSync(
         file,
         `admin off; pid evenkeel.pid; http { access_log off; upstream g { server 127.0.0.1:${peer}; keepalive 64; }
-         server { listen 127.0.0.1:${port}; location / { proxy_pass http://g; } } }`,
+         server { listen 127.0.0.1:${port}; keepalive_requests 1000000; location / { proxy_pass http://g; } } }`,
       )
       return pinned([launcher, '-c', file])
     },
@@ -42,7 +42,7 @@ const subjects: readonly Subject[] = [
       writeFileSync(
         file,
         `admin off; http { access_log ${join(folder, 'access.log')}; upstream g { server 127.0.0.1:${peer}; keepalive 64; }
-         server { listen 127.0.0.1:${port}; location / { proxy_pass http://g; } } }`,
+         server { listen 127.0.0.1:${port}; keepalive_requests 1000000; location / { proxy_pass http://g; } } }`,
       )
       return pinned([launcher, '-c', file])
     },
@@ -130,7 +130,7 @@ function present(command: string): boolean {
 }
 
 /** Prints microseconds of CPU a request, and ratios to the last subject that is there. */
-export async function forward(): Promise<void> {
+export async function run(): Promise<void> {
   const peer = spawn('taskset', ['-c', '1', node, new URL('./forward-peer.ts', import.meta.url).pathname], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

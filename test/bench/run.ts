@@ -3,6 +3,7 @@
  */
 const benches: Readonly<Record<string, () => Promise<{ run(): void | Promise<void> }>>> = {
   pick: () => import('./pick.ts'),
+  forward: () => import('./forward.ts'),
 }
 
 const name = process.argv[2] ?? ''
