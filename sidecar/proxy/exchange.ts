@@ -11,8 +11,10 @@ export interface ClientConnection {
   requests: number
   /** `socket.bytesWritten` when the last response had ended: what comes after belongs to the next one. */
   written: number
-  /** Exchanges in progress on it; more than one while a client pipelines. */
+  /** Exchanges in progress on it: 0 or 1, since those of a client that pipelines are served in turn. */
   active: number
+  /** Requests that have come and wait for their turn. */
+  readonly waiting: (() => void)[]
 }
 
 /** The socket of a request that asks to switch protocols, with what the client has sent of the new one. */

@@ -53,6 +53,9 @@ export interface ConnectionCounts {
   active: number
 }
 
+/** How many requests may wait on a connection before no more are read from it. */
+const mostWaiting = 16
+
 interface Open {
   spec: ListenSpec
   readonly server: Server
@@ -73,8 +76,17 @@ export class Listeners {
   #serial = 0
   #draining = false
 
-  constructor(handler: Handler) {
+  readonly #limit: number
+  readonly #dropped: () => void
+
+  /**
+   * @param limit most connections at once; one more is closed as it comes, before the system runs out of descriptors
+   * @param dropped told of each connection that was
+   */
+  constructor(handler: Handler, limit = Number.POSITIVE_INFINITY, dropped: () => void = () => {}) {
     this.#handler = handler
+    this.#limit = limit
+    this.#dropped = dropped
   }
 
   /** Addresses listened on, with the port that was taken where port 0 was asked for. */
@@ -151,23 +163,30 @@ export class Listeners {
       // A request without Host is answered (and recorded) like every other bad one.
       requireHostHeader: false,
       joinDuplicateHeaders: false,
-      // Clients offer h2c on ordinary requests: those stay requests.
-      shouldUpgradeCallback: (request: IncomingMessage) => !/\bh2c\b/i.test(request.headers.upgrade ?? ''),
+      shouldUpgradeCallback: mayUpgrade,
     })
     const open: Open = { spec, server, removed: false }
     tune(server, spec)
     server.on('connection', (socket) => this.#connected(socket))
-    server.on('request', (request, response) => this.#request(open, request, response, undefined, false))
-    server.on('checkContinue', (request, response) => this.#request(open, request, response, undefined, true))
+    server.on('request', (request, response) => {
+      this.#inTurn(request.socket, () => this.#request(open, request, response, undefined, false))
+    })
+    server.on('checkContinue', (request, response) => {
+      this.#inTurn(request.socket, () => this.#request(open, request, response, undefined, true))
+    })
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      const response = new ServerResponse(request)
-      response.assignSocket(socket)
-      response.shouldKeepAlive = false
-      response.on('finish', () => socket.destroySoon())
-      this.#request(open, request, response, { socket, head }, false)
+      this.#inTurn(socket, () => {
+        // A timeout between requests may have been set while this one waited for its turn.
+        socket.setTimeout(0)
+        const response = new ServerResponse(request)
+        response.assignSocket(socket)
+        response.shouldKeepAlive = false
+        response.on('finish', () => socket.destroySoon())
+        this.#request(open, request, response, { socket, head }, false)
+      })
     })
     server.on('connect', (request: IncomingMessage, socket: Socket) => {
-      this.#refuse(open, socket, 405, request)
+      this.#inTurn(socket, () => this.#refuse(open, socket, 405, request))
     })
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
       this.#clientError(open, error, socket),
@@ -180,22 +199,66 @@ export class Listeners {
       else if (address.host === undefined) server.listen({ port: address.port, backlog }, done)
       else server.listen({ host: address.host, port: address.port, backlog, ipv6Only: true }, done)
     })
-    // Running out of descriptors shows here; the listener itself goes on.
-    server.on('error', () => (this.counts.dropped += 1))
+    // A failure to accept one connection; the listener itself goes on.
+    server.on('error', () => this.#drop())
     return open
   }
 
+  #drop(): void {
+    this.counts.dropped += 1
+    this.#dropped()
+  }
+
   #connected(socket: Socket): void {
+    if (this.counts.open >= this.#limit) {
+      this.#drop()
+      socket.destroy()
+      return
+    }
     this.#serial += 1
-    const connection: ClientConnection = { socket, serial: this.#serial, requests: 0, written: 0, active: 0 }
+    const connection: ClientConnection = {
+      socket,
+      serial: this.#serial,
+      requests: 0,
+      written: 0,
+      active: 0,
+      waiting: [],
+    }
     this.#connections.set(socket, connection)
     this.counts.accepted += 1
     this.counts.open += 1
+    // node:http stops listening once a request asks to switch protocols; every error ends in `close` anyway.
+    socket.on('error', () => {})
     socket.on('close', () => {
       this.#connections.delete(socket)
       this.#current.delete(socket)
       this.counts.open -= 1
     })
+  }
+
+  /**
+   * Serves the requests of a client that does not wait for answers one after another: none goes to a peer while
+   * an answer before it may still close the connection. What comes after such an answer is not served.
+   */
+  #inTurn(socket: Socket, serve: () => void): void {
+    if (socket.writableEnded) return
+    const connection = this.#connections.get(socket)
+    if (!connection || connection.active === 0) {
+      serve()
+      return
+    }
+    connection.waiting.push(serve)
+    if (connection.waiting.length >= mostWaiting) socket.pause()
+  }
+
+  #turnOver({ socket, waiting }: ClientConnection): void {
+    if (socket.destroyed || socket.writableEnded) {
+      waiting.length = 0
+      return
+    }
+    const serve = waiting.shift()
+    if (serve && waiting.length === mostWaiting - 1) socket.resume()
+    serve?.()
   }
 
   #request(
@@ -223,6 +286,7 @@ export class Listeners {
         if (connection.active === 0) this.counts.active -= 1
         if (this.#current.get(socket) === ended) this.#current.delete(socket)
         this.#handler.ended(ended)
+        this.#turnOver(connection)
       },
     )
     exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0
@@ -237,6 +301,11 @@ export class Listeners {
       return
     }
     const status = clientErrorStatus(error)
+    if (current?.request.complete && !current.response.writableFinished) {
+      // The request in progress is whole; what cannot be read came after it.
+      this.#inTurn(socket, () => this.#refuse(open, socket, status, undefined))
+      return
+    }
     if (current && !current.response.writableFinished) {
       // The body of a request in progress cannot be read: it can be answered only if nothing has been said yet.
       if (current.response.headersSent) {
@@ -274,6 +343,15 @@ export class Listeners {
     setTimeout(() => socket.destroy(), 1000).unref()
     this.#handler.malformed(call, open.spec.settings)
   }
+}
+
+/**
+ * Whether a request that asks to switch protocols is taken at its word. Clients offer h2c on ordinary requests, and
+ * a request with a body has to be read before anything else could be spoken: those stay requests.
+ */
+function mayUpgrade({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0) return false
+  return !/\bh2c\b/i.test(headers.upgrade ?? '')
 }
 
 function tune(server: Server, spec: ListenSpec): void {

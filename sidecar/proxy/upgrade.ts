@@ -49,8 +49,6 @@ export function tunnel(
   const sent = peer.bytesWritten
   const read = peer.bytesRead
   response.detachSocket(client)
-  client.removeAllListeners('error')
-  client.removeAllListeners('close')
   return new Promise((resolve) => {
     let over = false
     const finish = (end: TunnelEnd) => {
