@@ -109,7 +109,7 @@ class RoutesBuilder {
       mergeSlashes: find('merge_slashes') ?? true,
       maxLine,
       maxHead: large.number * maxLine,
-      headerTimeout: timeMs(find('client_header_timeout') ?? '60s') ?? 60_000,
+      headerTimeout: Math.min(timeMs(find('client_header_timeout') ?? '60s') ?? 60_000, 2 ** 31 - 1),
       dropUnderscores: !(find('underscores_in_headers') ?? false),
       dropInvalid: find('ignore_invalid_headers') ?? true,
     }

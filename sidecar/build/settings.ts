@@ -219,8 +219,11 @@ function hidden(find: Find): ReadonlySet<string> {
 }
 
 /** The configuration's texts have been checked; a default stands in for an absent one. */
+/** A timer of Node takes 31 bits of milliseconds (24.8 days): a longer one would fire at once. */
+const longestTimer = 2 ** 31 - 1
+
 function ms(text: string | undefined, otherwise: number): number {
-  return text === undefined ? otherwise : (timeMs(text) ?? otherwise)
+  return text === undefined ? otherwise : Math.min(timeMs(text) ?? otherwise, longestTimer)
 }
 
 function size(text: string | undefined, otherwise: number): number {
