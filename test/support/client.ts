@@ -188,10 +188,18 @@ export async function ask(where: Where, target = '/', asked: Asked = {}): Promis
 /** Sends bytes on a connection of their own and collects all that comes until the other side ends it. */
 export async function exchange(where: Where, bytes: string | Buffer): Promise<string> {
   const client = await dial(where)
+  let open = false
+  const timer = setTimeout(() => {
+    open = true
+    client.close()
+  }, 5000)
   await client.write(bytes)
   const { body } = await readBody(client.inbox, 'close')
+  clearTimeout(timer)
   client.close()
-  return body.toString('latin1')
+  const said = body.toString('latin1')
+  if (open) throw new Error(`the connection was left open after ${JSON.stringify(said.slice(0, 500))}`)
+  return said
 }
 
 /** Opens a WebSocket; on 101 the client's connection is the tunnel. */

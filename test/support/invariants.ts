@@ -41,6 +41,13 @@ export class Lab {
     await this.sidecar.stop()
   }
 
+  /** Starts counting anew, so that a test that failed does not fail the ones after it. */
+  async begin(): Promise<void> {
+    await this.#wait(0, true)
+    this.#records = (await this.records()).length
+    this.#seen = this.#asked()
+  }
+
   /** Every record of the access log so far. */
   async records(): Promise<Logged[]> {
     const text = await readFile(join(this.sidecar.folder, 'access.log'), 'latin1').catch(() => '')

@@ -1,0 +1,329 @@
+// Configurations from nginx's and Angie's guides, unchanged but for the addresses: each named server stands at a
+// loopback address of its own. Placement by hash depends on the text, so the addresses are fixed.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Backend, backend, type Script } from '../../support/backend.ts'
+import { ask, dial } from '../../support/client.ts'
+import { eventually, type Lab, lab, spread } from '../../support/invariants.ts'
+import { seed, tested } from '../../support/seed.ts'
+
+const at = {
+  'backend1.example.com': '127.0.0.1:18081',
+  'backend2.example.com': '127.0.0.2:18081',
+  'backend3.example.com': '127.0.0.3:18081',
+  'backup1.example.com': '127.0.0.51:18081',
+  '192.168.1.101:8000': '127.0.0.1:18081',
+  '192.168.1.102:8000': '127.0.0.2:18081',
+  '192.168.1.103:8000': '127.0.0.3:18081',
+  '127.0.0.1:8000': '127.0.0.1:18081',
+}
+
+/** Peers A, B, C at the first of the addresses; each answers with its letter. */
+class Peers {
+  readonly list: Backend[] = []
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of this.list) await one.stop()
+  }
+  async add(host: string, body: string): Promise<Backend> {
+    const one = await backend({ body }, { host, port: 18081 })
+    this.list.push(one)
+    return one
+  }
+}
+
+async function peers(count: number): Promise<Peers> {
+  const made = new Peers()
+  for (const letter of ['A', 'B', 'C'].slice(0, count))
+    await made.add(`127.0.0.${made.list.length + 1}`, letter)
+  return made
+}
+
+/** The program on an upstream block, with everything passed to it. */
+function inFront(
+  upstream: string,
+  { list }: Peers,
+  location = 'location / { proxy_pass http://backend; }',
+): Promise<Lab> {
+  return lab(`${upstream}\n server { listen 127.0.0.1:PORT; ${location} }`, list)
+}
+
+/** Asks one after another and says who answered. */
+async function letters(lab: Lab, count: number, target = '/'): Promise<string> {
+  let said = ''
+  for (let i = 0; i < count; i++) {
+    const reply = await ask(lab.port, target)
+    said += reply.status === 200 ? reply.text : `(${reply.status})`
+  }
+  return said
+}
+
+test('weights 5, 1, 1 spread the heavy peer over the round', async () => {
+  await using three = await peers(3)
+  await using lab = await inFront(await seed('weighted', at), three)
+  assert.equal(await letters(lab, 14), 'AABACAAAABACAA')
+  await lab.settle(14)
+})
+
+test('weights 5, 3, 2 give the sequence of the smooth round', async () => {
+  await using three = await peers(3)
+  const location = 'location / { proxy_pass http://backend_servers; }'
+  await using lab = await inFront(await seed('weights', at), three, location)
+  assert.equal(await letters(lab, 20), 'ABCAABACBAABCAABACBA')
+  await lab.settle(20)
+})
+
+test('a URI stays with its peer, and keeps it when the other one goes', async () => {
+  await using two = await peers(2)
+  await using lab = await inFront(await seed('hash', at), two)
+  const uris = Array.from({ length: 24 }, (_, i) => `/page/${i}?x=${i * 7}`)
+  const place = async () => {
+    const found = new Map<string, string>()
+    for (const uri of uris) found.set(uri, (await ask(lab.port, uri)).text)
+    return found
+  }
+  const first = await place()
+  assert.deepEqual(await place(), first)
+  assert.deepEqual([...new Set(first.values())].sort(), ['A', 'B'])
+
+  await two.list[1]!.stop()
+  const alone = await place()
+  for (const [uri, peer] of first) if (peer === 'A') assert.equal(alone.get(uri), 'A')
+  assert.deepEqual([...new Set(alone.values())], ['A'])
+  await lab.settle(72)
+})
+
+test('a client stays with its peer by the first three octets, also when another peer is marked down', async () => {
+  await using three = await peers(3)
+  const text = await seed('ip-hash', at)
+  const clients = Array.from({ length: 16 }, (_, i) => `127.0.${i}.5`)
+  const place = async (lab: Lab, addresses: readonly string[]) => {
+    const found: string[] = []
+    for (const address of addresses) {
+      using client = await dial(lab.port, address)
+      found.push((await client.ask('/')).text)
+    }
+    return found
+  }
+  await using lab = await inFront(text, three)
+  const places = await place(lab, clients)
+  assert.deepEqual([...new Set(places)].sort(), ['A', 'C'])
+  assert.deepEqual(await place(lab, clients), places)
+  const neighbours = clients.map((address) => address.replace(/5$/, '77'))
+  assert.deepEqual(await place(lab, neighbours), places)
+  await lab.settle(48)
+
+  await using whole = await inFront(text.replace(' down;', ';'), three)
+  const all = await place(whole, clients)
+  assert.ok(all.includes('B'))
+  all.forEach((peer, i) => {
+    if (peer !== 'B') assert.equal(places[i], peer, `${clients[i]} was moved`)
+  })
+})
+
+test('the fewest connections are counted per unit of weight, and idle ones do not count', async () => {
+  await using two = await peers(2)
+  const gates: (() => void)[] = []
+  const hold =
+    (letter: string): Script =>
+    async (x) => {
+      if (x.target === '/hold') await new Promise<void>((open) => gates.push(open))
+      await x.reply({ body: letter })
+    }
+  two.list[0]!.script = hold('A')
+  two.list[1]!.script = hold('B')
+  const servers = 'server 127.0.0.1:18081 weight=2; server 127.0.0.2:18081;'
+  await using lab = await inFront(`upstream backend { zone backend 1m; least_conn; ${servers} }`, two)
+  assert.equal(spread([...(await letters(lab, 6))]), 'A: 4, B: 2')
+  const held = Array.from({ length: 6 }, () => ask(lab.port, '/hold'))
+  await eventually('all held', () => gates.length === 6)
+  const { '127.0.0.1:18081': a, '127.0.0.2:18081': b } = await lab.peers('backend')
+  assert.deepEqual([a?.selected.current, b?.selected.current], [4, 2])
+  for (const open of gates) open()
+  assert.equal(spread((await Promise.all(held)).map((reply) => reply.text)), 'A: 4, B: 2')
+  await lab.settle(12)
+})
+
+test('of two random peers the less busy one is taken', async () => {
+  await using three = await peers(3)
+  let open = () => {}
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  for (const [i, one] of three.list.entries()) {
+    one.script = async (x) => {
+      if (x.target === '/hold') await gate
+      await x.reply({ body: 'ABC'[i]! })
+    }
+  }
+  await using lab = await inFront(await seed('random-two', at), three)
+  const said = await letters(lab, 90)
+  for (const letter of 'ABC') assert.ok(said.split(letter).length - 1 >= 12, `${letter} in ${said}`)
+
+  const held = ask(lab.port, '/hold')
+  await eventually('one held', () => three.list.some((one) => one.busy === 1))
+  const busy = 'ABC'[three.list.findIndex((one) => one.busy === 1)]!
+  assert.ok(!(await letters(lab, 30)).includes(busy))
+  open()
+  assert.equal((await held).text, busy)
+  await lab.settle(121)
+})
+
+test('the share is inverse to the time to the header', async () => {
+  await using two = await peers(2)
+  two.list[0]!.script = { body: 'A', after: 5 }
+  two.list[1]!.script = { body: 'B', after: 20 }
+  await using lab = await inFront(await seed('least-time', at), two)
+  await letters(lab, 20)
+  const said = await letters(lab, 130)
+  const share = (said.split('A').length - 1) / said.length
+  assert.ok(share > 0.6 && share < 0.95, `A's share is ${share}`)
+  await lab.settle(150)
+})
+
+test('the backup is asked only while no primary peer can answer, and there is nothing to switch back', async () => {
+  await using three = await peers(2)
+  const spare = await three.add('127.0.0.51', 'S')
+  const { 'backend1.example.com': first, ...rest } = at
+  const text = await seed('backup', { 'backend1.example.com;': `${first} fail_timeout=1s;`, ...rest })
+  await using lab = await inFront(text, three)
+  assert.equal(await letters(lab, 4), 'ABAB')
+  await three.list[0]!.stop()
+  assert.equal(spread([...(await letters(lab, 4))]), 'B: 4')
+  await three.list[1]!.stop()
+  assert.equal(await letters(lab, 4), 'SSSS')
+  assert.equal(spare.requests.length, 4)
+  three.list[0] = await backend({ body: 'A' }, { host: '127.0.0.1', port: 18081 })
+  await eventually('the primary peer answers again', async () => (await letters(lab, 1)) === 'A')
+  assert.equal(await letters(lab, 3), 'AAA')
+  await lab.settle(undefined, { seen: false })
+})
+
+test('both peers are set aside after three failures each, and the backup takes over', async () => {
+  await using three = await peers(3)
+  for (const one of three.list.slice(0, 2)) one.script = (x) => x.reset()
+  await using lab = await inFront(await seed('failover', at), three)
+  assert.equal(await letters(lab, 8), 'CCCCCCCC')
+  assert.deepEqual(
+    three.list.map((one) => one.requests.length),
+    [3, 3, 8],
+  )
+  const status = await lab.peers('backend')
+  assert.equal(status['127.0.0.1:18081']?.state, 'unavailable')
+  assert.equal(status['127.0.0.1:18081']?.health.unavailable, 1)
+  assert.equal(status['127.0.0.3:18081']?.backup, true)
+  await lab.settle(8)
+})
+
+test('a recovered peer climbs to its weight', async () => {
+  await using two = await peers(2)
+  const line = (await seed('slow-start', at)).replace('30s', '2s fail_timeout=1s')
+  await using lab = await inFront(`upstream backend { ${line} server 127.0.0.2:18081; }`, two)
+  two.list[0]!.script = (x) => x.reset()
+  assert.equal(await letters(lab, 2), 'BB')
+  two.list[0]!.script = { body: 'A' }
+  await eventually('the first answer after the failure', async () => (await letters(lab, 1)) === 'A')
+  const from = performance.now()
+  const during = async (untilMs: number) => {
+    let said = ''
+    while (performance.now() - from < untilMs) {
+      said += await letters(lab, 1)
+      await sleep(4)
+    }
+    return (said.split('A').length - 1) / said.length
+  }
+  const early = await during(600)
+  await sleep(600)
+  const late = await during(1900)
+  assert.equal((await lab.peers('backend'))['127.0.0.1:18081']?.state, 'recovering')
+  assert.ok(early < 0.25, `share of ${early} in the first third`)
+  assert.ok(late > early && late < 0.55, `share of ${late} in the last third, ${early} in the first`)
+  await sleep(Math.max(0, 2050 - (performance.now() - from)))
+  assert.equal(spread([...(await letters(lab, 20))]), 'A: 10, B: 10')
+  await lab.settle(undefined)
+})
+
+test('connections are kept for reuse, and no more than 32 lie idle', async () => {
+  await using one = await peers(1)
+  await using lab = await inFront(await seed('keepalive', at), one, await seed('keepalive-location', at))
+  const [a] = one.list
+  assert.equal(await letters(lab, 5, '/api/x'), 'AAAAA')
+  assert.equal(a!.connections, 1)
+  assert.deepEqual(a!.requests[0]!.head.all('connection'), [])
+  assert.equal(a!.requests[0]!.version, 'HTTP/1.1')
+
+  a!.script = async (x) => {
+    await eventually('all 40 are here', () => a!.requests.length === 45)
+    await x.reply({ body: 'A' })
+  }
+  await Promise.all(Array.from({ length: 40 }, () => ask(lab.port, '/api/y')))
+  await eventually('8 of 40 are closed', () => a!.open === 32)
+  assert.equal(await lab.sidecar.json<number>('/status/http/upstreams/backend/keepalive'), 32)
+  await lab.settle(45)
+})
+
+test('a response goes through the buffers whole, and its head must fit into 4k', async () => {
+  await using one = await peers(1)
+  const block = 'upstream backend { server 127.0.0.1:18081; }'
+  await using lab = await inFront(block, one, await seed('buffering-location', at))
+  const body = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251))
+  one.list[0]!.script = (x) =>
+    x.reply(x.target === '/api/head' ? { headers: { 'X-Long': 'x'.repeat(5000) } } : { body })
+  using slow = await dial(lab.port)
+  await slow.write('GET /api/body HTTP/1.1\r\nHost: x\r\n\r\n')
+  slow.inbox.pause()
+  await sleep(100)
+  assert.ok((await slow.reply()).body.equals(body))
+  assert.equal((await ask(lab.port, '/api/head')).status, 502)
+  assert.deepEqual((await lab.record(2)).reasons, ['header_overflow'])
+  await lab.settle(2)
+})
+
+test('the path goes on as it is, or with its prefix replaced, to the address that stands there', async () => {
+  await using one = await peers(1)
+  const plain = await seed('proxy-pass', at)
+  const moved = plain.replace('/api/', '/old/').replace('18081', '18081/v2/')
+  await using lab = await inFront('', one, `${plain}\n${moved}`)
+  await ask(lab.port, '/api/users?page=1')
+  await ask(lab.port, '/old/users?page=1')
+  assert.deepEqual(one.list[0]!.targets, ['/api/users?page=1', '/v2/users?page=1'])
+  assert.deepEqual(one.list[0]!.requests[0]!.head.all('host'), ['127.0.0.1:18081'])
+  await lab.settle(2)
+})
+
+const methods = {
+  hash: 'hash $request_uri consistent',
+  ip_hash: 'ip_hash',
+  random: 'random two',
+  least_time: 'least_time header',
+}
+const refused: readonly (readonly [keyof typeof methods, string])[] = [
+  ['least_time', 'weight=5'],
+  ['least_time', 'slow_start=30s'],
+  ['hash', 'slow_start=30s'],
+  ['hash', 'backup'],
+  ['ip_hash', 'slow_start=30s'],
+  ['ip_hash', 'backup'],
+  ['random', 'slow_start=30s'],
+  ['random', 'backup'],
+]
+for (const [method, parameter] of refused) {
+  test(`${method} refuses ${parameter}`, async () => {
+    const servers = `server 127.0.0.1:1;\nserver 127.0.0.2:1 ${parameter};`
+    const { code, said } = await tested(`http {\nupstream backend {\n${methods[method]};\n${servers}\n}\n}\n`)
+    assert.equal(code, 1)
+    const text = `[emerg] balancing method does not support parameter "${parameter}" in /evenkeel.conf:5`
+    assert.ok(said.includes(text), said)
+  })
+}
+
+test('of several methods the last one holds, with a warning', async () => {
+  await using two = await peers(2)
+  const block =
+    'upstream backend { least_conn; hash $request_uri; server 127.0.0.1:18081; server 127.0.0.2:18081; }'
+  await using lab = await inFront(block, two)
+  assert.match(lab.sidecar.stderr, /\[warn\] load balancing method redefined in /)
+  assert.equal(new Set(await letters(lab, 6, '/same')).size, 1)
+  await lab.settle(6)
+})
