@@ -10,9 +10,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY feedback feedback
-COPY probes probes
 COPY sidecar sidecar
-COPY dashboards dashboards
 # Mount the configuration here: evenkeel.conf or evenkeel.yaml.
 WORKDIR /etc/evenkeel
 RUN chown node:node /etc/evenkeel
