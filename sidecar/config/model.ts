@@ -146,7 +146,7 @@ export interface ErrorPageLine {
 export interface AccessLogLine {
   /** A file relative to the prefix, or `/dev/stdout`. */
   readonly path: string
-  /** Name of a `log_format`; `combined` where absent. */
+  /** Name of a `log_format`; `json` where absent. */
   readonly format?: string
   /** Only requests for which this text is neither empty nor `0`. */
   readonly if?: string

@@ -24,7 +24,8 @@ class Site {
     this.router = buildRouter(http, {
       variables: this.variables,
       // A group that is only looked up: nothing here asks a peer.
-      group: (name) => (name === 'nobody' ? undefined : ({ named: name } as unknown as PeerGroup)),
+      group: (name) =>
+        name === 'nobody' ? undefined : ({ balancing: { upstream: { name } } } as unknown as PeerGroup),
       zone: (kind, name) => {
         const key = `${kind} ${name}`
         const zone = this.zones.get(key) ?? new ServerZone(name)
@@ -73,8 +74,7 @@ class Site {
   content({ content, route }: Extract<Decision, { kind: 'content' }>, call: Call): string {
     if (content.kind !== 'proxy') return `${content.kind} ${route.location}`
     const { group, failure } = content.pass.target(call)
-    // The group above.
-    const name = failure?.text ?? (group as unknown as { named: string }).named
+    const name = failure?.text ?? group!.balancing.upstream.name
     return `${route.location} ${name} ${content.pass.requestTarget(call)}`
   }
 
@@ -305,12 +305,12 @@ test('a line of access_log is opened once, and its condition is asked', () => {
       ],
     },
   )
-  assert.deepEqual(at.opened, ['a.log combined', 'b.log main'])
+  assert.deepEqual(at.opened, ['a.log json', 'b.log main'])
   const { call, decision } = at.ask('/?log=0')
   for (const log of decision.route.settings.accessLogs) log(call)
   assert.deepEqual(at.logged, ['b.log /'])
   assert.equal(at.route('/off/').settings.accessLogs.length, 0)
-  assert.deepEqual(site({ '/': {} }).opened, ['/dev/stdout combined'])
+  assert.deepEqual(site({ '/': {} }).opened, ['/dev/stdout json'])
 })
 
 test('zones of server and location are counted apart, and the same name is the same zone', () => {
