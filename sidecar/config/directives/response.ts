@@ -60,7 +60,7 @@ export const responseDirectives = [
     name: 'access_log',
     in: ['http', 'server', 'location', 'if'],
     doc: 'Where requests are logged, in which format, and which of them.',
-    default: '/dev/stdout combined',
+    default: '/dev/stdout json',
     args: Type.Object({ path: line, format: Type.Optional(text), if: Type.Optional(text) }),
     words: ['path', 'format'],
     many: true,
