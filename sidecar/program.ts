@@ -62,7 +62,8 @@ export class Program {
   readonly #removed = new Set<LiveGroup>()
   #serving: Serving | undefined
   #listeners: Listeners | undefined
-  #ready: Ready | undefined
+  #loaded: Loaded | undefined
+  #token: string | undefined
   #running: Running | undefined
   #phase: 'starting' | 'ready' | 'draining' = 'starting'
   #generation = 0
@@ -86,10 +87,10 @@ export class Program {
     return this.#loadedAt
   }
   get loaded(): Loaded | undefined {
-    return this.#ready?.loaded
+    return this.#loaded
   }
   get token(): string | undefined {
-    return this.#ready?.token
+    return this.#token
   }
   get running(): Running | undefined {
     return this.#running
@@ -208,7 +209,8 @@ export class Program {
   }
 
   #inForce(ready: Ready, running: Running): void {
-    this.#ready = ready
+    this.#loaded = ready.loaded
+    this.#token = ready.token
     this.#running = running
     this.#generation += 1
     this.#loadedAt = Date.now()

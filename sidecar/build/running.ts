@@ -82,14 +82,16 @@ function assemble(
   const groups = plans.build(variables, old?.groups ?? new Map())
   const serverZones = new Map<string, ServerZone>()
   const locationZones = new Map<string, ServerZone>()
+  // The functions below live as long as the routes do. They see these two maps and not `old` itself, which would hold
+  // the configuration before it, and that one its own, for ever.
+  const zonesBefore = { server: old?.serverZones, location: old?.locationZones }
   const routes: Route[] = []
   const router = buildRouter(http, {
     variables,
     group: (authority) => groups.get(authority.toLowerCase()),
     zone(kind, name) {
       const zones = kind === 'server' ? serverZones : locationZones
-      const before = kind === 'server' ? old?.serverZones : old?.locationZones
-      const zone = zones.get(name) ?? before?.get(name) ?? new ServerZone(name)
+      const zone = zones.get(name) ?? zonesBefore[kind]?.get(name) ?? new ServerZone(name)
       zones.set(name, zone)
       return zone
     },
