@@ -74,7 +74,7 @@ async function test(source: Source, { quiet, dump }: Invocation): Promise<void> 
   for (const text of loaded.warnings) say(`[warn] ${text}`)
   if (!quiet) for (const text of loaded.notices) say(`[notice] ${text}`)
   try {
-    const { completed } = await import('./program.ts')
+    const { completed } = await import('./ready.ts')
     await completed(source, loaded, undefined)
   } catch (error) {
     return end(1, `[emerg] ${mistakeOf(error)}`, failed)

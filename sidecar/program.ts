@@ -1,12 +1,10 @@
-import { readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { prometheusResponse } from './admin/prometheus.ts'
 import { apiPath, statusResponse } from './admin/status.ts'
 import { Admins } from './admins.ts'
 import type { LiveGroup } from './build/groups.ts'
-import { type Prepared, prepare, type Running } from './build/running.ts'
-import { type Loaded, load } from './config/load.ts'
-import type { Model } from './config/model.ts'
+import type { Running } from './build/running.ts'
+import type { Loaded } from './config/load.ts'
 import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
 import { drain } from './drain.ts'
@@ -15,41 +13,13 @@ import { programFacts } from './program-facts.ts'
 import { Listeners } from './proxy/listener.ts'
 import { Serving } from './proxy/serving.ts'
 import { Tunnels } from './proxy/upgrade.ts'
+import { makeReady, type Ready } from './ready.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
-import { loadOptions, mistakeOf, pathOf, type Source } from './source.ts'
+import { accessLogPaths, mistakeOf, pathOf, type Source } from './source.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
-import { type ErrorLogSpec, errorLog } from './telemetry/error-log.ts'
+import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
 import { escapeText } from './telemetry/log-format.ts'
-import { failureText } from './telemetry/system-error.ts'
-import { version } from './version.ts'
-
-/** A configuration that is known to be good, with what it needs from outside. */
-export interface Ready {
-  readonly loaded: Loaded
-  readonly prepared: Prepared
-  readonly token: string | undefined
-  readonly errorLogs: readonly ErrorLogSpec[]
-}
-
-/**
- * Reads a configuration and puts it together, without touching what runs.
- * @throws Error with nginx's words, ConfigError where the place is known
- */
-export async function makeReady(source: Source, old: Running | undefined): Promise<Ready> {
-  const loaded = load(source.file, loadOptions(source))
-  return completed(source, loaded, old)
-}
-
-/** The same for a configuration that has been read. */
-export async function completed(source: Source, loaded: Loaded, old: Running | undefined): Promise<Ready> {
-  const { model } = loaded
-  const prepared = await prepare(loaded, { prefix: source.prefix, version }, old)
-  const errorLogs = errorLogsOf(model, source)
-  // A file that cannot be opened is a mistake that has to show before anything changes.
-  for (const { path } of errorLogs) logFiles.open(path)
-  return { loaded, prepared, token: readToken(model, source.prefix), errorLogs }
-}
 
 /** The program at work: one configuration in force, replaced as a whole by a reload. */
 export class Program {
@@ -195,6 +165,11 @@ export class Program {
     this.#serving!.use(running.router)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
     this.#inForce(ready, running)
+    const logs = [
+      ...ready.errorLogs.map(({ path }) => path),
+      ...accessLogPaths(running.model, this.#source.prefix),
+    ]
+    logFiles.keepOnly(['stdout', 'stderr', ...logs])
     for (const text of ready.loaded.warnings) errorLog.log('warn', text)
     errorLog.log('notice', `configuration reloaded, generation ${this.#generation}`)
     return { ok: true }
@@ -226,23 +201,4 @@ export class Program {
 export function stackOf(error: unknown): string {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
   return text.replace(/\n\s*/g, '; ')
-}
-
-function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[] {
-  const lines =
-    model.error_log ?? (errorLog === undefined ? [] : [{ path: errorLog, level: 'notice' as const }])
-  return lines.map((line) => ({ ...line, path: pathOf(line.path, prefix) }))
-}
-
-function readToken({ admin_token_file: file }: Model, prefix: string): string | undefined {
-  if (file === undefined) return undefined
-  const path = pathOf(file, prefix)
-  let text: string
-  try {
-    text = readFileSync(path, 'utf8').trim()
-  } catch (error) {
-    throw new Error(`open() "${path}" failed (${failureText(error)})`)
-  }
-  if (text === '') throw new Error(`admin token file "${path}" is empty`)
-  return text
 }

@@ -1,5 +1,6 @@
 import { removePid, writePid } from './pid-file.ts'
-import { makeReady, Program, stackOf } from './program.ts'
+import { Program, stackOf } from './program.ts'
+import { makeReady } from './ready.ts'
 import { say } from './say.ts'
 import { mistakeOf, pidPath, type Source } from './source.ts'
 import { reopenLogs } from './telemetry/access-log.ts'

@@ -28,6 +28,15 @@ export function pidPath(model: Model, prefix: string): string {
   return pathOf(model.pid ?? 'evenkeel.pid', prefix)
 }
 
+/** The files of every `access_log` of the configuration, absolute. */
+export function accessLogPaths(part: unknown, prefix: string): string[] {
+  if (typeof part !== 'object' || part === null) return []
+  return Object.entries(part).flatMap(([key, value]) => {
+    if (key !== 'access_log' || !Array.isArray(value)) return accessLogPaths(value, prefix)
+    return value.map((line: { readonly path: string }) => pathOf(line.path, prefix))
+  })
+}
+
 /** A mistake as the program tells it: nginx's text and, where it is known, the place. */
 export function mistakeOf(error: unknown): string {
   if (error instanceof ConfigError) {

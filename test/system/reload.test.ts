@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import {
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, backend } from '../support/backend.ts'
@@ -264,4 +272,67 @@ test('config_watch reloads when a mounted ConfigMap swaps its folder', async () 
   await eventually('the new file is in force', async () => (await (await fetch(sidecar.url)).text()) === 'b')
   mount('v2', text(a))
   await eventually('the swapped one is', async () => (await (await fetch(sidecar.url)).text()) === 'a')
+})
+
+test('the admin server follows the configuration', async () => {
+  await using a = await backend({ body: 'x' })
+  const other = await freePort()
+  const second = `http://127.0.0.1:${other}`
+  const text = (lines: string) => `${lines}\n${config([a.address])}`
+  await using sidecar = await start(text('admin 127.0.0.1:ADMIN;'))
+  const refused = (url: string) =>
+    fetch(url).then(
+      () => false,
+      () => true,
+    )
+  assert.ok(await refused(`${second}/readyz`))
+  await sidecar.reload(text(`admin 127.0.0.1:ADMIN; admin 127.0.0.1:${other};`))
+  assert.equal((await fetch(`${second}/config`)).status, 200)
+  await sidecar.reload(text(`admin 127.0.0.1:ADMIN; admin 127.0.0.1:${other} readonly;`))
+  await eventually('readonly', async () => {
+    const response = await fetch(`${second}/config`).catch(() => undefined)
+    return response?.status === 404
+  })
+  assert.equal((await fetch(`${second}/readyz`)).status, 200)
+  // An address that is taken changes nothing.
+  await sidecar.rewrite(text(`admin 127.0.0.1:ADMIN; admin ${a.address};`))
+  sidecar.signal('SIGHUP')
+  await sidecar.logged(/\[emerg\] .*bind\(\) to 127\.0\.0\.1:\d+ failed \(98: Address already in use\)/)
+  assert.equal((await fetch(`${second}/readyz`)).status, 200)
+  await sidecar.reload(text('admin 127.0.0.1:ADMIN;'))
+  await eventually('closed', () => refused(`${second}/readyz`))
+})
+
+test('a token is read at reload, and one that cannot be read changes nothing', async () => {
+  await using a = await backend({ body: 'x' })
+  const text = (line: string) => `admin 127.0.0.1:ADMIN; ${line}${config([a.address])}`
+  await using sidecar = await start(text(''))
+  const ask = (token: string) =>
+    fetch(`${sidecar.admin}/reload`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
+    })
+  await sidecar.rewrite(text('admin_token_file token;'))
+  sidecar.signal('SIGHUP')
+  await sidecar.logged(/\[emerg\] .*open\(\) ".*token" failed \(2: No such file or directory\)/)
+  writeFileSync(join(sidecar.folder, 'token'), 'open-sesame\n')
+  await sidecar.reload()
+  assert.equal((await ask('wrong')).status, 401)
+  assert.equal((await ask('open-sesame')).status, 200)
+})
+
+test('a log that the configuration names no more is closed', async () => {
+  await using a = await backend({ body: 'x' })
+  const text = (log: string) => config([a.address]).replace('access_log off;', `access_log ${log}.log;`)
+  await using sidecar = await start(text('one'))
+  const open = () =>
+    readdirSync(`/proc/${sidecar.pid}/fd`)
+      .map((fd) => readlinkSync(`/proc/${sidecar.pid}/fd/${fd}`))
+      .filter((path) => path.endsWith('.log'))
+      .map((path) => basename(path))
+  await (await fetch(sidecar.url)).text()
+  assert.deepEqual(open(), ['one.log'])
+  await sidecar.reload(text('two'))
+  await (await fetch(sidecar.url)).text()
+  await eventually('the other one alone is open', () => open().join() === 'two.log')
 })

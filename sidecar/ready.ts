@@ -1,0 +1,55 @@
+import { readFileSync } from 'node:fs'
+import { type Prepared, prepare, type Running } from './build/running.ts'
+import { type Loaded, load } from './config/load.ts'
+import type { Model } from './config/model.ts'
+import { loadOptions, pathOf, type Source } from './source.ts'
+import type { ErrorLogSpec } from './telemetry/error-log.ts'
+import { logFiles } from './telemetry/log-files.ts'
+import { failureText } from './telemetry/system-error.ts'
+import { version } from './version.ts'
+
+/** A configuration that is known to be good, with what it needs from outside. */
+export interface Ready {
+  readonly loaded: Loaded
+  readonly prepared: Prepared
+  readonly token: string | undefined
+  readonly errorLogs: readonly ErrorLogSpec[]
+}
+
+/**
+ * Reads a configuration and puts it together, without touching what runs.
+ * @throws Error with nginx's words, ConfigError where the place is known
+ */
+export async function makeReady(source: Source, old: Running | undefined): Promise<Ready> {
+  const loaded = load(source.file, loadOptions(source))
+  return completed(source, loaded, old)
+}
+
+/** The same for a configuration that has been read. */
+export async function completed(source: Source, loaded: Loaded, old: Running | undefined): Promise<Ready> {
+  const { model } = loaded
+  const prepared = await prepare(loaded, { prefix: source.prefix, version }, old)
+  const errorLogs = errorLogsOf(model, source)
+  // A file that cannot be opened is a mistake that has to show before anything changes.
+  for (const { path } of errorLogs) logFiles.open(path)
+  return { loaded, prepared, token: readToken(model, source.prefix), errorLogs }
+}
+
+function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[] {
+  const lines =
+    model.error_log ?? (errorLog === undefined ? [] : [{ path: errorLog, level: 'notice' as const }])
+  return lines.map((line) => ({ ...line, path: pathOf(line.path, prefix) }))
+}
+
+function readToken({ admin_token_file: file }: Model, prefix: string): string | undefined {
+  if (file === undefined) return undefined
+  const path = pathOf(file, prefix)
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8').trim()
+  } catch (error) {
+    throw new Error(`open() "${path}" failed (${failureText(error)})`)
+  }
+  if (text === '') throw new Error(`admin token file "${path}" is empty`)
+  return text
+}
