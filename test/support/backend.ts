@@ -172,7 +172,8 @@ export class Backend {
     })
     for (;;) {
       const head = await readHead(inbox)
-      if (!head) break
+      // Whoever has closed its side answers nothing any more.
+      if (!head || socket.writableEnded) break
       this.busy += 1
       this.peak = Math.max(this.peak, this.busy)
       let running = true

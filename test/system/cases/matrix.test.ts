@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, beforeEach, test } from 'node:test'
 import { type Backend, backend, type Exchange } from '../../support/backend.ts'
 import { ask, dial, exchange } from '../../support/client.ts'
 import { type Lab, lab } from '../../support/invariants.ts'
@@ -48,21 +48,42 @@ const expected: Record<string, { status: number; body: Buffer }> = {
   close: { status: 200, body: binary },
 }
 
-async function front(peer: Backend, more = ''): Promise<Lab> {
-  return lab(
-    `upstream peers { server ${peer.address} max_fails=0; }
-     server { listen 127.0.0.1:PORT; client_max_body_size 0; ${more} location / { proxy_pass http://peers; } }`,
-    [peer],
-  )
-}
+let peer: Backend
+let byPath: Backend
+let six: Backend
+let front: Lab
 
-const scripted = () => backend((x) => answers[x.target.split('/')[1] ?? '']!(x))
+before(async () => {
+  peer = await backend()
+  byPath = await backend({ body: 'by path' }, { path: join(tmpdir(), `evenkeel-test-${process.pid}.sock`) })
+  six = await backend({ body: 'six' }, { host: '::1' })
+  front = await lab(
+    `upstream peers { server ${peer.address} max_fails=0; }
+     upstream others { server ${byPath.address}; }
+     server { listen 127.0.0.1:PORT; listen unix:front.sock; listen [::1]:PORT2;
+       client_max_body_size 0; add_header X-From $remote_addr;
+       location / { proxy_pass http://peers; }
+       location /by-path { proxy_pass http://others; }
+       location /six { proxy_pass http://${six.address}; }
+     }`,
+    [peer, byPath, six],
+  )
+})
+
+after(async () => {
+  await front.sidecar.stop()
+  for (const one of [peer, byPath, six]) await one.stop()
+})
+
+beforeEach(async () => {
+  peer.requests.length = 0
+  await front.begin()
+  peer.script = (x) => answers[x.target.split('/')[1] ?? '']!(x)
+})
 
 for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'PROPFIND']) {
   test(`${method}: every body and every framing, on one client connection, byte for byte`, async () => {
-    await using peer = await scripted()
-    await using lab = await front(peer)
-    using client = await dial(lab.port)
+    using client = await dial(front.port)
     let count = 0
     for (const [given, body] of Object.entries(bodies)) {
       for (const [kind, want] of Object.entries(expected)) {
@@ -85,20 +106,18 @@ for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'
         )
       }
     }
-    await lab.settle(count)
+    await front.settle(count)
   })
 }
 
 test('HTTP/1.0 clients get every kind of response, ended by its length or by the close', async () => {
-  await using peer = await scripted()
-  await using lab = await front(peer)
   for (const [kind, want] of Object.entries(expected)) {
-    const said = await exchange(lab.port, `GET /${kind} HTTP/1.0\r\n\r\n`)
+    const said = await exchange(front.port, `GET /${kind} HTTP/1.0\r\n\r\n`)
     assert.equal(said.slice(9, 12), String(want.status), kind)
     assert.equal(said.slice(said.indexOf('\r\n\r\n') + 4), want.body.toString('latin1'), kind)
     assert.ok(!/^transfer-encoding/im.test(said), kind)
   }
-  using client = await dial(lab.port)
+  using client = await dial(front.port)
   for (let i = 0; i < 2; i++) {
     const reply = await client.ask('/length', { version: '1.0', headers: { Connection: 'keep-alive' } })
     assert.ok(reply.body.equals(binary))
@@ -106,87 +125,78 @@ test('HTTP/1.0 clients get every kind of response, ended by its length or by the
   }
   const seen = peer.requests.map((request) => request.version)
   assert.deepEqual([...new Set(seen)], ['HTTP/1.1'])
-  await lab.settle(Object.keys(expected).length + 2)
+  await front.settle(Object.keys(expected).length + 2)
 })
 
 test('requests that come in one piece are answered one after another, in order', async () => {
-  await using peer = await backend((x) => x.reply({ body: x.target, after: x.target === '/1' ? 50 : 0 }))
-  await using lab = await front(peer)
-  using client = await dial(lab.port)
+  peer.script = (x) => x.reply({ body: x.target, after: x.target === '/1' ? 50 : 0 })
+  using client = await dial(front.port)
   await client.write([1, 2, 3].map((i) => `GET /${i} HTTP/1.1\r\nHost: x\r\n\r\n`).join(''))
   for (const i of [1, 2, 3]) assert.equal((await client.reply()).text, `/${i}`)
-  await lab.settle(3)
+  await front.settle(3)
 })
 
 test('what follows an answer that closes the connection is not served', async () => {
-  await using peer = await backend((x) => x.reply({ body: x.target, after: 30 }))
-  await using lab = await front(peer)
+  peer.script = (x) => x.reply({ body: x.target, after: 30 })
   const last = 'POST /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n'
-  const said = await exchange(lab.port, `${last}POST /after HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`)
+  const said = await exchange(
+    front.port,
+    `${last}POST /after HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n`,
+  )
   assert.equal(said.split('HTTP/1.1 ').length, 2)
   assert.deepEqual(peer.targets, ['/last'])
-  await lab.settle(1)
+  await front.settle(1)
 })
 
 test('a request is answered before the one after it is found to be none', async () => {
-  await using peer = await backend({ body: 'good', after: 30 })
-  await using lab = await front(peer)
-  const said = await exchange(lab.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nNO REQUEST\r\n\r\n')
+  peer.script = { body: 'good', after: 30 }
+  const said = await exchange(front.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\nNO REQUEST\r\n\r\n')
   const statuses = [...said.matchAll(/HTTP\/1\.1 (\d+) /g)].map((match) => match[1])
   assert.deepEqual(statuses, ['200', '400'])
-  await lab.settle(2)
+  await front.settle(2)
 })
 
 test('a request that comes byte by byte is a request', async () => {
-  await using peer = await backend({ body: 'ok' })
-  await using lab = await front(peer)
-  using client = await dial(lab.port)
+  peer.script = { body: 'ok' }
+  using client = await dial(front.port)
   for (const byte of 'POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n') {
     await client.write(byte)
   }
   assert.equal((await client.reply()).text, 'ok')
   assert.equal((await peer.requests[0]?.body())?.body.toString(), 'abc')
-  await lab.settle(1)
+  await front.settle(1)
 })
 
 test('trailers reach a client that asked for them, and no other', async () => {
-  await using peer = await backend(async (x) => {
+  peer.script = async (x) => {
     await x.send(headText('HTTP/1.1 200 OK', { 'Transfer-Encoding': 'chunked', Trailer: 'X-Sum' }))
     await x.send('3\r\nabc\r\n0\r\nX-Sum: 3\r\nContent-Length: 9\r\n\r\n')
-  })
-  await using lab = await front(peer)
-  const asked = await ask(lab.port, '/', { headers: { TE: 'trailers', Connection: 'TE' } })
+  }
+  const asked = await ask(front.port, '/', { headers: { TE: 'trailers', Connection: 'TE' } })
   assert.equal(asked.text, 'abc')
   assert.deepEqual(asked.trailers, ['X-Sum', '3'])
   assert.equal(peer.requests[0]?.head.header('te'), 'trailers')
-  const silent = await ask(lab.port)
+  const silent = await ask(front.port)
   assert.equal(silent.text, 'abc')
   assert.deepEqual(silent.trailers, [])
   assert.equal(peer.requests[1]?.head.header('te'), undefined)
-  await lab.settle(2)
+  await front.settle(2)
 })
 
 test('a peer and a listener may be Unix sockets', async () => {
-  const path = join(tmpdir(), `evenkeel-test-${process.pid}.sock`)
-  await using peer = await backend({ body: 'by path' }, { path })
-  assert.equal(peer.address, `unix:${path}`)
-  await using lab = await front(peer, 'listen unix:front.sock; add_header X-From $remote_addr;')
-  assert.equal((await ask(lab.port)).text, 'by path')
-  const reply = await ask(join(lab.sidecar.folder, 'front.sock'))
+  const reply = await ask(join(front.sidecar.folder, 'front.sock'), '/by-path')
   assert.equal(reply.text, 'by path')
   assert.equal(reply.header('x-from'), 'unix:')
-  assert.deepEqual((await lab.record(2)).addresses, [`unix:${path}`])
-  assert.ok(Object.hasOwn(await lab.peers('peers'), `unix:${path}`))
-  await lab.settle(2)
+  assert.match(byPath.address, /^unix:\//)
+  assert.deepEqual((await front.record()).addresses, [byPath.address])
+  assert.ok(Object.hasOwn(await front.peers('others'), byPath.address))
+  await front.settle(1)
 })
 
 test('a peer and a listener may have IPv6 addresses', async () => {
-  await using peer = await backend({ body: 'six' }, { host: '::1' })
-  await using lab = await front(peer, 'listen [::1]:PORT2; add_header X-From $remote_addr;')
-  assert.equal((await ask(lab.port)).text, 'six')
-  const reply = await ask(`[::1]:${lab.sidecar.ports['PORT2']}`)
+  const reply = await ask(`[::1]:${front.sidecar.ports['PORT2']}`, '/six')
   assert.equal(reply.text, 'six')
   assert.equal(reply.header('x-from'), '::1')
-  assert.deepEqual((await lab.record(2)).addresses, [peer.address])
-  await lab.settle(2)
+  assert.deepEqual((await front.record()).addresses, [six.address])
+  await front.settle(1)
 })

@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { backend, type Exchange, type Script } from '../../support/backend.ts'
+import { ask, dial } from '../../support/client.ts'
+import { freePort } from '../../support/free-port.ts'
+import { eventually, lab, spread } from '../../support/invariants.ts'
+
+/** A peer that closes a connection once it has been idle for some milliseconds. */
+function closing(idleMs: number): Script {
+  return async (x) => {
+    await x.reply({ body: 'ok' })
+    const { total } = x.inbox
+    setTimeout(() => {
+      if (x.inbox.total === total) x.socket.destroy()
+    }, idleMs)
+  }
+}
+
+/** A peer that serves the first request of a connection, and closes it without an answer at the second. */
+function closingOnReuse(): Script {
+  const served = new Set<number>()
+  return async (x: Exchange) => {
+    await x.body()
+    if (served.has(x.connection)) return x.end()
+    served.add(x.connection)
+    await x.reply({ body: 'ok' })
+  }
+}
+
+test('connections that the peer closes just as they are used again cost the client nothing', async () => {
+  const idleMs = 25
+  await using peer = await backend(closing(idleMs))
+  await using front = await lab(
+    `upstream peers { server ${peer.address} max_fails=1; server 127.0.0.1:9 backup; keepalive 4; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
+    [peer],
+  )
+  using client = await dial(front.port)
+  let wrong = 0
+  for (let i = 0; i < 80; i++) {
+    const started = performance.now()
+    if ((await client.ask('/')).status !== 200) wrong += 1
+    while (performance.now() - started < idleMs) await sleep(idleMs - (performance.now() - started))
+  }
+  assert.equal(wrong, 0)
+  assert.equal(peer.requests.length, 80)
+  assert.equal((await front.peers('peers'))[peer.address]?.health.fails, 0)
+  await front.settle(80)
+})
+
+test('a request on a connection gone stale is sent once more on a fresh one, and nobody is blamed', async () => {
+  await using peer = await backend(closingOnReuse())
+  await using front = await lab(
+    `upstream peers { server ${peer.address} max_fails=1; server 127.0.0.1:9 backup; keepalive 4; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; proxy_next_upstream_tries 1; } }`,
+    [peer],
+  )
+  using client = await dial(front.port)
+  for (let i = 0; i < 3; i++) assert.equal((await client.ask('/')).status, 200)
+  const record = await front.record(3)
+  assert.deepEqual(record.addresses, [peer.address, peer.address])
+  assert.equal(record.reasons[0], 'stale')
+  assert.equal((await front.peers('peers'))[peer.address]?.health.fails, 0)
+  assert.equal(peer.requests.length, 5)
+  await front.settle(3, { seen: false })
+})
+
+test('a POST is never carried out twice, whatever becomes of its connection', async () => {
+  await using peer = await backend(closingOnReuse())
+  await using front = await lab(
+    `upstream peers { server ${peer.address}; keepalive 4; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
+    [peer],
+  )
+  const statuses: number[] = []
+  for (let i = 0; i < 6; i++) {
+    statuses.push((await ask(front.port, `/${i}`, { method: 'POST', body: 'pay' })).status)
+  }
+  assert.deepEqual(peer.targets, [...new Set(peer.targets)])
+  for (const status of statuses) assert.ok(status === 200 || status === 502, String(statuses))
+  assert.ok(statuses.includes(200))
+  await front.settle(6, { seen: false })
+})
+
+test('a POST whose idle connection the peer has closed before goes out on a fresh one', async () => {
+  await using peer = await backend({ body: 'ok' })
+  await using front = await lab(
+    `upstream peers { server ${peer.address}; keepalive 4; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
+    [peer],
+  )
+  for (let i = 0; i < 5; i++) {
+    assert.equal((await ask(front.port, `/${i}`, { method: 'POST', body: 'pay' })).status, 200)
+    peer.endAll()
+    await eventually('the idle connection is closed', () => peer.open === 0)
+  }
+  assert.deepEqual(peer.targets, ['/0', '/1', '/2', '/3', '/4'])
+  await front.settle(5)
+})
+
+test('a POST that a peer has seen is not sent to another one', async () => {
+  const failures: Record<string, Script> = {
+    '/reset': async (x) => {
+      await x.body()
+      x.reset()
+    },
+    '/503': { status: 503, body: 'mine' },
+    '/silent': async (x) => {
+      await x.gone
+    },
+  }
+  const script: Script = async (x) => {
+    const failure = failures[x.target]
+    if (typeof failure === 'function') await failure(x)
+    else await x.reply(failure)
+  }
+  await using a = await backend(script)
+  await using b = await backend(script)
+  await using front = await lab(
+    `upstream peers { server ${a.address} max_fails=0; server ${b.address} max_fails=0; keepalive 0; }
+     proxy_read_timeout 300ms;
+     server { listen 127.0.0.1:PORT;
+       location / { proxy_pass http://peers; proxy_next_upstream error timeout http_503; }
+       location /again/ { proxy_pass http://peers/; proxy_next_upstream error timeout http_503 non_idempotent; }
+     }`,
+    [a, b],
+  )
+  const post = (target: string) => ask(front.port, target, { method: 'POST', body: 'pay' })
+  const seen = () => a.requests.length + b.requests.length
+  for (const [target, status, text] of [
+    ['/reset', 502, undefined],
+    ['/503', 503, 'mine'],
+    ['/silent', 504, undefined],
+  ] as const) {
+    const before = seen()
+    const reply = await post(target)
+    assert.equal(reply.status, status, target)
+    if (text !== undefined) assert.equal(reply.text, text)
+    assert.equal(seen() - before, 1, target)
+  }
+  await front.settle(3)
+  for (const [target, status] of [
+    ['/again/reset', 502],
+    ['/again/503', 503],
+  ] as const) {
+    const before = seen()
+    assert.equal((await post(target)).status, status)
+    assert.equal(seen() - before, 2, target)
+  }
+  await front.settle(2)
+})
+
+test('a POST that no peer has seen goes on to the next', async () => {
+  await using good = await backend({ body: 'good' })
+  const refusing = `127.0.0.1:${await freePort()}`
+  await using front = await lab(
+    `upstream peers { server ${refusing} max_fails=0; server ${good.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
+    [good],
+  )
+  for (let i = 0; i < 4; i++) {
+    const reply = await ask(front.port, '/', { method: 'POST', body: ['in ', 'pieces'] })
+    assert.equal(reply.text, 'good')
+  }
+  for (const request of good.requests) assert.equal((await request.body()).body.toString(), 'in pieces')
+  const attempts = (await front.records()).map((record) => record.addresses.join(' '))
+  assert.ok(attempts.includes(`${refusing} ${good.address}`), attempts.join('; '))
+  await front.settle(4)
+})
+
+test('once a byte of the response has gone out, no other peer is asked', async () => {
+  await using bad = await backend(async (x) => {
+    await x.send('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n1')
+    await sleep(20)
+    x.reset()
+  })
+  await using good = await backend({ body: 'good' })
+  await using front = await lab(
+    `upstream peers { server ${bad.address}; server ${good.address} backup; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
+    [bad, good],
+  )
+  const reply = await ask(front.port)
+  assert.equal(reply.text, '1')
+  assert.equal(reply.complete, false)
+  assert.equal(good.requests.length, 0)
+  await front.settle(1)
+})
+
+test('with every peer refusing, each of many requests gets its own 502', async () => {
+  const [one, other] = [await freePort(), await freePort()]
+  await using front = await lab(
+    `upstream peers { server 127.0.0.1:${one}; server 127.0.0.1:${other}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
+    [],
+  )
+  const statuses: string[] = []
+  using client = await dial(front.port)
+  let slowest = 0
+  for (let i = 0; i < 300; i++) {
+    const started = performance.now()
+    statuses.push(String((await client.ask('/')).status))
+    if (i >= 100) slowest = Math.max(slowest, performance.now() - started)
+  }
+  const parallel = await Promise.all(Array.from({ length: 200 }, () => ask(front.port)))
+  statuses.push(...parallel.map((reply) => String(reply.status)))
+  assert.equal(spread(statuses), '502: 500')
+  const records = await front.records()
+  assert.deepEqual(records.at(-1)?.addresses, ['peers'])
+  assert.ok(slowest < 100, `${slowest} ms until nobody was found`)
+  await front.settle(500)
+})
+
+test('a client that leaves during a back-off ends the search', async () => {
+  const peers = await Promise.all([1, 2, 3].map(() => backend((x) => x.reset())))
+  await using front = await lab(
+    `upstream peers { ${peers.map((peer) => `server ${peer.address} max_fails=0;`).join(' ')} }
+     server { listen 127.0.0.1:PORT;
+       location / { proxy_pass http://peers; proxy_next_upstream_backoff 60s 60s; } }`,
+    peers,
+  )
+  const seen = () => peers.reduce((sum, peer) => sum + peer.requests.length, 0)
+  const client = await dial(front.port)
+  await client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await eventually('the first retry went at once', () => seen() === 2, 500)
+  await sleep(50)
+  client.reset()
+  assert.equal((await front.record()).status, 499)
+  await sleep(100)
+  assert.equal(seen(), 2)
+  await front.settle(1)
+  for (const peer of peers) await peer.stop()
+})
+
+test('retries stay within their budget, and what is left is passed on', async () => {
+  const peers = await Promise.all([1, 2].map(() => backend({ status: 503, body: 'busy', after: 5 })))
+  await using front = await lab(
+    `upstream peers { ${peers.map((peer) => `server ${peer.address} max_fails=0;`).join(' ')} }
+     server { listen 127.0.0.1:PORT;
+       location / { proxy_pass http://peers; proxy_next_upstream http_503;
+         proxy_next_upstream_budget 20% min=3 window=10s; } }`,
+    peers,
+  )
+  const started = performance.now()
+  const replies = await Promise.all(Array.from({ length: 200 }, () => ask(front.port)))
+  assert.equal(spread(replies.map((reply) => `${reply.status} ${reply.text}`)), '503 busy: 200')
+  const retries = peers.reduce((sum, peer) => sum + peer.requests.length, 0) - 200
+  const seconds = Math.ceil((performance.now() - started) / 1000) + 1
+  assert.ok(retries >= 3 && retries <= 40 + 3 * seconds, `${retries} retries`)
+  const metrics = await (await fetch(`${front.sidecar.admin}/metrics`)).text()
+  const denied = /^evenkeel_\w+\{[^}]*reason="budget"[^}]*\} (\d+)$/m.exec(metrics)?.[1]
+  assert.equal(Number(denied), 200 - retries)
+  await front.settle(200)
+  for (const peer of peers) await peer.stop()
+})
+
+test('a peer that never accepts costs the connect timeout, and then the next one is asked', async () => {
+  // Its accept queue is full, so the kernel lets further attempts to connect wait.
+  const hole = spawn(process.execPath, [
+    '-e',
+    `const server = require('node:net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+       require('node:fs').writeSync(1, server.address().port + '\\n')
+       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20_000)
+     })`,
+  ])
+  try {
+    const [line] = await once(hole.stdout, 'data')
+    const port = Number(String(line))
+    const address = `127.0.0.1:${port}`
+    const fill = Array.from({ length: 4 }, () => connect(port, '127.0.0.1').on('error', () => {}))
+    await sleep(50)
+    await using good = await backend({ body: 'good' })
+    await using front = await lab(
+      `upstream peers { server ${address} max_fails=0; server ${good.address}; }
+       upstream alone { server ${address}; }
+       proxy_connect_timeout 200ms;
+       server { listen 127.0.0.1:PORT;
+         location / { proxy_pass http://peers; } location /alone { proxy_pass http://alone; } }`,
+      [good],
+    )
+    for (let i = 0; i < 2; i++) assert.equal((await ask(front.port)).text, 'good')
+    const records = await front.records()
+    const tried = records.find((record) => record.addresses.length === 2)
+    assert.deepEqual(tried?.addresses, [address, good.address])
+    assert.deepEqual(tried.statuses, ['504', '200'])
+    assert.equal(tried.reasons[0], 'timeout_connect')
+    assert.equal((await ask(front.port, '/alone')).status, 504)
+    await front.settle(3)
+    for (const socket of fill) socket.destroy()
+  } finally {
+    hole.kill('SIGKILL')
+  }
+})
