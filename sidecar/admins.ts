@@ -92,10 +92,9 @@ export class Admins {
     try {
       return { line, server: await startAdmin([line], this.#facts, this.#report) }
     } catch (error) {
-      const text = failureText(error)
-      // What the server says itself begins so already.
-      if (text.startsWith('bind()')) throw new Error(text)
-      throw new Error(`bind() to ${formatAddress(line.address)} failed (${text})`)
+      // What is no system error says itself what it is.
+      if (!(error instanceof Error && 'code' in error)) throw error
+      throw new Error(`bind() to ${formatAddress(line.address)} failed (${failureText(error)})`)
     }
   }
 }

@@ -4,9 +4,10 @@ import { existsSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { type Invocation, parseArguments, signals, UsageError, usage } from './cli.ts'
 import type { Loaded } from './config/load.ts'
+import { mistakeOf } from './mistake.ts'
 import { PidError, signalPid } from './pid-file.ts'
 import { end, say } from './say.ts'
-import { loadOptions, mistakeOf, pidPath, type Source } from './source.ts'
+import { loadOptions, pidPath, type Source } from './source.ts'
 import { version } from './version.ts'
 
 const words = process.argv.slice(2)

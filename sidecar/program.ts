@@ -9,13 +9,14 @@ import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
 import { drain } from './drain.ts'
 import { mostConnections } from './limits.ts'
+import { mistakeOf, stackOf } from './mistake.ts'
 import { programFacts } from './program-facts.ts'
 import { Listeners } from './proxy/listener.ts'
 import { Serving } from './proxy/serving.ts'
 import { Tunnels } from './proxy/upgrade.ts'
 import { makeReady, type Ready } from './ready.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
-import { accessLogPaths, mistakeOf, pathOf, type Source } from './source.ts'
+import { accessLogPaths, pathOf, type Source } from './source.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
@@ -195,10 +196,4 @@ export class Program {
     if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
     this.#watch.watch(model.config_watch ? watched : [])
   }
-}
-
-/** What an exception has to say to whoever mends its cause, in one line. */
-export function stackOf(error: unknown): string {
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
-  return text.replace(/\n\s*/g, '; ')
 }

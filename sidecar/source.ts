@@ -1,5 +1,4 @@
 import { isAbsolute, resolve } from 'node:path'
-import { ConfigError } from './config/error.ts'
 import type { LoadOptions } from './config/load.ts'
 import type { Model } from './config/model.ts'
 
@@ -35,14 +34,4 @@ export function accessLogPaths(part: unknown, prefix: string): string[] {
     if (key !== 'access_log' || !Array.isArray(value)) return accessLogPaths(value, prefix)
     return value.map((line: { readonly path: string }) => pathOf(line.path, prefix))
   })
-}
-
-/** A mistake as the program tells it: nginx's text and, where it is known, the place. */
-export function mistakeOf(error: unknown): string {
-  if (error instanceof ConfigError) {
-    if (error.line > 0) return `${error.text} in ${error.file}:${error.line}`
-    // What names its file needs no place, and a file that cannot be opened has none.
-    return error.text.includes(error.file) ? error.text : `${error.text} in ${error.file}`
-  }
-  return error instanceof Error ? error.message : String(error)
 }
