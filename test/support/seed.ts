@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { launcher } from './sidecar.ts'
+import { compiled, launcher } from './sidecar.ts'
 
 /**
  * A configuration of `test/system/seeds`, as its author wrote it.
@@ -18,7 +18,10 @@ export async function tested(text: string): Promise<{ readonly code: number | nu
   const folder = await mkdtemp(join(tmpdir(), 'evenkeel-'))
   const file = join(folder, 'evenkeel.conf')
   await writeFile(file, text)
-  const child = spawn(launcher, ['-t', '-c', file], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(launcher, ['-t', '-c', file], {
+    env: { ...compiled, ...process.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let said = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (piece: string) => {
