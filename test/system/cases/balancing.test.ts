@@ -108,7 +108,12 @@ test('the only peer of a group is asked whatever its failures', async () => {
 })
 
 test('max_conns is never exceeded, with clients that leave and with tunnels', async () => {
+  let open = () => {}
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
   const script: Script = async (x) => {
+    if (x.target === '/hold') await gate
     if (x.target !== '/ws') return x.reply({ body: 'ok', after: 5 + (x.connection % 7) })
     const accept = acceptKey(x.head.header('sec-websocket-key') ?? '')
     const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': accept }
@@ -128,6 +133,17 @@ test('max_conns is never exceeded, with clients that leave and with tunnels', as
      }`,
     [a, b],
   )
+  let ended = 0
+  const held = Array.from({ length: 40 }, async () => {
+    const reply = await ask(front.port, '/hold')
+    ended += 1
+    return reply
+  })
+  await eventually('both are full, and the rest is refused', () => a.busy + b.busy === 20 && ended === 20)
+  open()
+  const first = (await Promise.all(held)).map((reply) => String(reply.status))
+  assert.equal(spread(first), '200: 20, 502: 20')
+
   const leave = async (i: number) => {
     const client = await dial(front.port)
     await client.write(Client.bytes('/'))
