@@ -20,14 +20,14 @@ export function countRequest(upstream: Upstream, now: number): void {
 
 /**
  * Whether the budget lets a further attempt of a request go: there may be as many retries within the window as `ratio`
- * of its requests or as `min` a second, whichever is more.
+ * of its requests and `min` a second on top (the rule of Finagle's RetryBudget).
  * @param budget undefined: there is none, every retry may go
  */
 export function mayRetry(upstream: Upstream, budget: RetryBudget | undefined, now: number): boolean {
   if (budget === undefined) return true
   const { zone } = upstream
   const { requests, retries } = recent(zone, budget.window, now)
-  const allowed = Math.max(budget.ratio * requests, (budget.min * budget.window) / 1000)
+  const allowed = budget.ratio * requests + (budget.min * budget.window) / 1000
   // The smallest part more, since 29 % of 100 is a little less than 29 in binary.
   return retries + zone.get('retriesWaiting') + 1 <= allowed + 1e-9
 }

@@ -18,7 +18,7 @@ export type RetryKind = (typeof retryKinds)[number]
 export interface RetryBudget {
   /** Share of the group's requests within the window that may be retries, 0 to 1. */
   readonly ratio: number
-  /** Retries a second that are allowed however few requests there are. */
+  /** Retries a second that are allowed on top of that. */
   readonly min: number
   /** How far to look back, milliseconds. */
   readonly window: number

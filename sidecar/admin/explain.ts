@@ -164,7 +164,7 @@ function toText(about: Omit<Explanation, 'text'>): string {
   lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
   for (const { location, ratio, min, window, recent, allows } of budgets) {
     const percent = Number((100 * ratio).toFixed(2))
-    const limit = `at most ${percent} % of the requests of ${window / 1000} s, or ${min} a second`
+    const limit = `at most ${percent} % of the requests of ${window / 1000} s, plus ${min} a second`
     const state = `${recent.retries} of ${recent.requests} now, ${allows ? 'another may go' : 'spent'}`
     lines.push(`    ${location}: ${limit}; ${state}`)
   }

@@ -105,9 +105,13 @@ class Run {
         verdict = this.#judge(trial, result)
       }
       if (verdict.next) {
+        // From the verdict on the retry has its place in the budget, or others would find that one free too.
+        retryWaits(upstream, 1)
         this.#end(trial, result, verdict)
         this.#retries += 1
-        if (!(await this.#backOff())) return done
+        const stayed = await this.#backOff()
+        retryWaits(upstream, -1)
+        if (!stayed) return done
         retryBegan(upstream, performance.now())
         continue
       }
@@ -216,13 +220,10 @@ class Run {
     if (this.#exchange.gone) return Promise.resolve(false)
     if (!backoff || this.#retries < 2) return Promise.resolve(true)
     const most = Math.min(backoff.max, backoff.base * 2 ** (this.#retries - 2))
-    const { upstream } = this.#group.balancing
-    retryWaits(upstream, 1)
     return new Promise((resolve) => {
       const end = (stayed: boolean) => {
         clearTimeout(timer)
         stay()
-        retryWaits(upstream, -1)
         resolve(stayed)
       }
       const timer = setTimeout(() => end(true), Math.random() * most)

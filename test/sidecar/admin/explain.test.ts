@@ -86,11 +86,13 @@ test('the retry budgets of locations are shown with what they look at now', () =
   const line = () => explainUpstream(backend, now).text.split('\n').at(-2)
   assert.equal(
     line(),
-    '    /api/: at most 20 % of the requests of 10 s, or 0.1 a second; 0 of 10 now, another may go',
+    '    /api/: at most 20 % of the requests of 10 s, plus 0.1 a second; 0 of 10 now, another may go',
   )
-  retryBegan(backend.upstream, now)
-  retryBegan(backend.upstream, now)
-  assert.equal(line(), '    /api/: at most 20 % of the requests of 10 s, or 0.1 a second; 2 of 10 now, spent')
+  for (let i = 0; i < 3; i += 1) retryBegan(backend.upstream, now)
+  assert.equal(
+    line(),
+    '    /api/: at most 20 % of the requests of 10 s, plus 0.1 a second; 3 of 10 now, spent',
+  )
   assert.equal(explainUpstream(backend, now).retries.budgets[0]!.allows, false)
 })
 
