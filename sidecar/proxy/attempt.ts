@@ -220,10 +220,9 @@ export class Try implements ExchangeEvents {
 
   drain(): void {
     this.#active = performance.now()
-    if (this.#body && !Buffer.isBuffer(this.#body) && !this.sentAll) {
-      this.#arm('read', this.#options.readTimeout)
-      this.#body.resume()
-    }
+    // The peer has taken what there was: what is waited for now is its answer, or more from the client.
+    if (this.#phase === 'send') this.#arm('read', this.#options.readTimeout)
+    if (this.#body && !Buffer.isBuffer(this.#body) && !this.sentAll) this.#body.resume()
   }
 
   // What the request body tells.
