@@ -17,6 +17,11 @@ export type RelayEnd =
 export function relay(exchange: Exchange, trial: Try, readAhead: number): Promise<RelayEnd> {
   return new Promise((resolve) => {
     const { response, call, settings } = exchange
+    if (exchange.gone && !settings.ignoreClientAbort) {
+      trial.abandon()
+      resolve({ kind: 'gone' })
+      return
+    }
     let over = false
     const timer = new StallTimer(exchange, settings.sendTimeout)
     const finish = (end: RelayEnd) => {
@@ -27,11 +32,14 @@ export function relay(exchange: Exchange, trial: Try, readAhead: number): Promis
     }
     const stay = exchange.onLeave(() => {
       timer.stop()
-      if (settings.ignoreClientAbort) return
+      if (settings.ignoreClientAbort) {
+        // What waited for the client has nobody to wait for any more.
+        trial.resume()
+        return
+      }
       trial.abandon()
       finish({ kind: 'gone' })
     })
-    if (over) return
     response.on('drain', () => {
       timer.stop()
       trial.resume()
@@ -77,13 +85,13 @@ class StallTimer {
   constructor(exchange: Exchange, timeout: number) {
     this.#exchange = exchange
     this.#timeout = timeout
+    exchange.response.once('close', () => this.stop())
   }
 
   start(): void {
     if (this.#timer) return
     this.#left = this.#exchange.response.writableLength
     this.#timer = setTimeout(() => this.#tick(), this.#timeout)
-    this.#exchange.response.once('close', () => this.stop())
   }
 
   stop(): void {
