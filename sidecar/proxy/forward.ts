@@ -216,8 +216,9 @@ class Run {
    * @returns false when the client left meanwhile
    */
   #backOff(): Promise<boolean> {
-    const { backoff } = this.#exchange.settings.retry
-    if (this.#exchange.gone) return Promise.resolve(false)
+    const { retry, ignoreClientAbort } = this.#exchange.settings
+    const { backoff } = retry
+    if (this.#exchange.gone && !ignoreClientAbort) return Promise.resolve(false)
     if (!backoff || this.#retries < 2) return Promise.resolve(true)
     const most = Math.min(backoff.max, backoff.base * 2 ** (this.#retries - 2))
     return new Promise((resolve) => {
@@ -227,7 +228,7 @@ class Run {
         resolve(stayed)
       }
       const timer = setTimeout(() => end(true), Math.random() * most)
-      const stay = this.#exchange.onLeave(() => end(false))
+      const stay = ignoreClientAbort ? () => {} : this.#exchange.onLeave(() => end(false))
     })
   }
 }
