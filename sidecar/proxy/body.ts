@@ -36,6 +36,7 @@ export class RequestBody {
   #heldBytes = 0
   #received = 0
   #replayable = true
+  #dropping = false
   #begun = false
   #ended = false
   #fault: BodyFault | undefined = undefined
@@ -91,7 +92,8 @@ export class RequestBody {
    * @returns undefined when a peer can be asked
    */
   gather(): Promise<BodyFault | undefined> {
-    if (this.#fault || this.#ended) return Promise.resolve(this.#fault)
+    // Once more has come than may be kept, what would be read now had no place to go.
+    if (this.#fault || this.#ended || !this.#replayable) return Promise.resolve(this.#fault)
     return new Promise((resolve) => {
       this.#waiting = resolve
       this.#arm()
@@ -125,19 +127,20 @@ export class RequestBody {
     this.#request.resume()
   }
 
-  /** Reads and drops the rest, so that the client can be answered and its connection end in order. */
+  /** Reads and drops the rest, so that a client that sends all before it reads gets to its answer. */
   drain(): void {
     this.#sink = undefined
     this.#disarm()
     this.#forget()
     this.#replayable = false
+    this.#dropping = true
     this.#request.resume()
   }
 
   #receive(chunk: Buffer): void {
     this.#received += chunk.length
     this.#options.onBytes(chunk.length)
-    if (this.#fault) return
+    if (this.#fault || this.#dropping) return
     if (this.#options.limit > 0 && this.#received > this.#options.limit) {
       this.#break('too_large')
       return

@@ -122,7 +122,7 @@ export class Exchange {
     if (unread && !this.upgrade) {
       // What the client still sends is not waited for, so the connection cannot carry another request.
       this.close = true
-      lingerOnClose(this.connection.socket)
+      lingerOnClose(this.connection.socket, () => this.body?.drain())
     }
     if (this.close) response.shouldKeepAlive = false
     call.status = status
@@ -167,10 +167,12 @@ const lingering = 5000
 /**
  * Makes the end of the response half-close the socket instead of closing it: closing with unread bytes of the
  * request in the kernel would reset the connection, and the client could lose the answer.
+ * @param drop reads and drops what the client still sends
  */
-function lingerOnClose(socket: Socket): void {
+function lingerOnClose(socket: Socket, drop: () => void): void {
   socket.destroySoon = () => {
     socket.end()
+    drop()
     const timer = setTimeout(() => socket.destroy(), lingering)
     socket.once('close', () => clearTimeout(timer))
   }

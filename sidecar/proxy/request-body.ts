@@ -38,17 +38,20 @@ export async function requestBody(exchange: Exchange): Promise<{ body: PeerBody 
     })
   }
   const { body } = exchange
+  const passed = !settings.setBody && settings.passRequestBody
+  // An attempt before an error page led here has used up its beginning: the rest alone is no request.
+  if (passed && !body.replayable) return { refused: body.fault ? bodyFaultStatus(body.fault) : 502 }
   if (exchange.expectsContinue && !exchange.response.headersSent) {
     await inviteBody(exchange)
     // The head goes to the peer first: a peer that refuses the body should not have to take it.
-    return { body: settings.setBody || !settings.passRequestBody ? configured(exchange) : body }
+    return { body: passed ? body : configured(exchange) }
   }
   if (settings.requestBuffering || settings.setBody) {
     const fault = await body.gather()
     if (fault) return { refused: bodyFaultStatus(fault) }
     if (body.complete) call.body = body.take()
   }
-  if (settings.setBody || !settings.passRequestBody) return { body: configured(exchange) }
+  if (!passed) return { body: configured(exchange) }
   return { body: body.complete ? call.body : body }
 }
 
