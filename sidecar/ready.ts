@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { placed } from './build/place.ts'
 import { type Prepared, prepare, type Running } from './build/running.ts'
 import { type Loaded, load } from './config/load.ts'
 import type { Model } from './config/model.ts'
@@ -28,7 +29,9 @@ export async function makeReady(source: Source, old: Running | undefined): Promi
 /** The same for a configuration that has been read. */
 export async function completed(source: Source, loaded: Loaded, old: Running | undefined): Promise<Ready> {
   const { model } = loaded
-  const prepared = await prepare(loaded, { prefix: source.prefix, version }, old)
+  const prepared = await prepare(loaded, { prefix: source.prefix, version }, old).catch((error: unknown) => {
+    throw placed(error, loaded)
+  })
   const errorLogs = errorLogsOf(model, source)
   // A file that cannot be opened is a mistake that has to show before anything changes.
   for (const { path } of errorLogs) logFiles.open(path)

@@ -10,7 +10,7 @@ export const mainDirectives = [
   directive({
     name: 'admin',
     in: ['main'],
-    doc: 'Where the admin server listens: live page, `/status`, `/metrics`, health and changes. `readonly` serves only what changes nothing.',
+    doc: 'Where the admin server listens: `/status`, `/metrics`, health and changes. `readonly` serves only what changes nothing.',
     default: '127.0.0.1:9900',
     args: Type.Object({ address: line, readonly: Type.Optional(flag) }),
     words: ['address'],
