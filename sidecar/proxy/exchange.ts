@@ -35,6 +35,8 @@ export class Exchange {
   readonly upgrade: Upgrade | undefined
   /** The client waits for a 100 before it sends the body. */
   readonly expectsContinue: boolean
+  /** Its 100 has been sent, or is due. */
+  invited = false
   /** Undefined when the request has no body. */
   body: RequestBody | undefined = undefined
   /** The response is the connection's last: the proxy drains, or what follows on it could not be trusted. */

@@ -95,6 +95,8 @@ function unread(exchange: Exchange, length: number): RequestBody {
 /** Sends 100 once a peer has had time to say no. The wait itself holds nothing up. */
 async function inviteBody(exchange: Exchange): Promise<void> {
   const { response } = exchange
+  if (exchange.invited) return
+  exchange.invited = true
   const timer = setTimeout(() => {
     if (!response.headersSent && !exchange.gone) response.writeContinue()
   }, continueAfter)
