@@ -289,7 +289,9 @@ export class Listeners {
         this.#turnOver(connection)
       },
     )
-    exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0
+    // Counted here: node would answer what a client has sent ahead of the last response with a 503 of its own.
+    const worn = connection.requests >= spec.keepaliveRequests
+    exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0 || worn
     this.#current.set(socket, exchange)
     this.#handler.serve(exchange, spec.key)
   }
@@ -356,7 +358,6 @@ function mayUpgrade({ headers }: IncomingMessage): boolean {
 
 function tune(server: Server, spec: ListenSpec): void {
   server.keepAliveTimeout = spec.keepaliveTimeout
-  server.maxRequestsPerSocket = spec.keepaliveRequests
   server.headersTimeout = spec.headerTimeout
   server.timeout = 0
 }
