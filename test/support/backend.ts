@@ -96,6 +96,9 @@ export interface Answer {
 
 export type Script = Answer | ((exchange: Exchange) => void | Promise<void>)
 
+/** How long to wait for a port that is taken, milliseconds. */
+const patience = 30_000
+
 /** A peer that does to the letter what its script says, and remembers all that came. */
 export class Backend {
   script: Script
@@ -122,8 +125,15 @@ export class Backend {
   }
 
   async listen({ host = '127.0.0.1', port = 0, path }: Listen = {}): Promise<this> {
-    this.#server.listen(path === undefined ? { host, port, exclusive: true } : { path })
-    await once(this.#server, 'listening')
+    // A port that a configuration prescribes may be another run's for a while.
+    for (const end = performance.now() + patience; ; await sleep(100)) {
+      this.#server.listen(path === undefined ? { host, port, exclusive: true } : { path })
+      const failed = await once(this.#server, 'listening').then(() => undefined, String)
+      if (failed === undefined) break
+      if (!failed.includes('EADDRINUSE') || performance.now() > end) throw new Error(failed)
+    }
+    // A test that fails before it stops this one must not keep its process alive.
+    this.#server.unref()
     const at = this.#server.address()
     if (typeof at === 'string') this.address = `unix:${at}`
     else if (at) {
@@ -204,6 +214,28 @@ export interface Listen {
   readonly host?: string
   readonly port?: number
   readonly path?: string
+}
+
+/** Several backends, stopped together at the end of the scope, also when the test has failed. */
+export class Backends implements AsyncDisposable {
+  readonly list: Backend[] = []
+
+  async add(script: Script, listen: Listen = {}): Promise<Backend> {
+    const one = await backend(script, listen)
+    this.list.push(one)
+    return one
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const one of this.list) await one.stop()
+  }
+}
+
+/** Starts a backend for each script. */
+export async function backends(scripts: readonly Script[]): Promise<Backends> {
+  const all = new Backends()
+  for (const script of scripts) await all.add(script)
+  return all
 }
 
 /** Starts a backend on a free port of 127.0.0.1, unless told otherwise. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backend, type Script } from '../../support/backend.ts'
+import { backend, backends, type Script } from '../../support/backend.ts'
 import { acceptKey, ask, Client, dial, webSocket } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { eventually, lab, spread } from '../../support/invariants.ts'
@@ -71,12 +71,12 @@ test('attempts that failed do not make a peer look fast', async () => {
 })
 
 test('a peer that was slow at first gets its share back', async () => {
-  const peers: Backend[] = []
-  for (const name of ['a', 'b', 'c', 'd', 'e']) {
+  const scripts = ['a', 'b', 'c', 'd', 'e'].map((name): Script => {
     let slow = name === 'a' ? 3 : 0
-    const script: Script = (x) => x.reply({ body: name, after: slow-- > 0 ? 300 : 4 })
-    peers.push(await backend(script))
-  }
+    return (x) => x.reply({ body: name, after: slow-- > 0 ? 300 : 4 })
+  })
+  await using five = await backends(scripts)
+  const peers = five.list
   const servers = peers.map((peer) => `server ${peer.address};`).join(' ')
   await using front = await lab(
     `upstream peers { zone peers 64k; least_time header factor=50 decay=200ms; ${servers} }
@@ -90,7 +90,6 @@ test('a peer that was slow at first gets its share back', async () => {
     assert.ok(share >= 0.1, `share of ${share} for ${name}`)
   }
   await front.settle(2000)
-  for (const peer of peers) await peer.stop()
 })
 
 test('the only peer of a group is asked whatever its failures', async () => {

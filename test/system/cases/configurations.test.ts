@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backend, type Script } from '../../support/backend.ts'
+import { Backends, backend, type Script } from '../../support/backend.ts'
 import { ask, dial } from '../../support/client.ts'
 import { eventually, type Lab, lab, spread } from '../../support/invariants.ts'
 import { seed, tested } from '../../support/seed.ts'
@@ -21,29 +21,18 @@ const at = {
 }
 
 /** Peers A, B, C at the first of the addresses; each answers with its letter. */
-class Peers {
-  readonly list: Backend[] = []
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const one of this.list) await one.stop()
+async function peers(count: number): Promise<Backends> {
+  const made = new Backends()
+  for (const letter of ['A', 'B', 'C'].slice(0, count)) {
+    await made.add({ body: letter }, { host: `127.0.0.${made.list.length + 1}`, port: 18081 })
   }
-  async add(host: string, body: string): Promise<Backend> {
-    const one = await backend({ body }, { host, port: 18081 })
-    this.list.push(one)
-    return one
-  }
-}
-
-async function peers(count: number): Promise<Peers> {
-  const made = new Peers()
-  for (const letter of ['A', 'B', 'C'].slice(0, count))
-    await made.add(`127.0.0.${made.list.length + 1}`, letter)
   return made
 }
 
 /** The program on an upstream block, with everything passed to it. */
 function inFront(
   upstream: string,
-  { list }: Peers,
+  { list }: Backends,
   location = 'location / { proxy_pass http://backend; }',
 ): Promise<Lab> {
   return lab(`${upstream}\n server { listen 127.0.0.1:PORT; ${location} }`, list)
@@ -184,7 +173,7 @@ test('the share is inverse to the time to the header', async () => {
 
 test('the backup is asked only while no primary peer can answer, and there is nothing to switch back', async () => {
   await using three = await peers(2)
-  const spare = await three.add('127.0.0.51', 'S')
+  const spare = await three.add({ body: 'S' }, { host: '127.0.0.51', port: 18081 })
   const { 'backend1.example.com': first, ...rest } = at
   const text = await seed('backup', { 'backend1.example.com;': `${first} fail_timeout=1s;`, ...rest })
   await using lab = await inFront(text, three)
