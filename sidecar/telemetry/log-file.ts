@@ -89,30 +89,23 @@ export class LogFile {
       const next = openSink(this.path)
       this.#release()
       this.#sink = next
+      this.#torn = false
       return undefined
     } catch (error) {
       return failureText(error)
     }
   }
 
-  /** Writes what waits now, even if that takes a moment: for the end of the process. */
+  /** Writes what waits now, even if that takes a moment (a tenth of a second at most): for the end of the process. */
   flushSync(): void {
-    const data = Buffer.concat([this.#rest ?? Buffer.alloc(0), Buffer.from(this.#pending, 'latin1')])
-    this.#rest = undefined
-    this.#pending = ''
-    if (data.length === 0) return
-    const fd = this.#sink?.fd
+    const sink = this.#opened()
     const until = performance.now() + 100
-    let from = 0
-    while (fd !== undefined && from < data.length) {
-      try {
-        from += writeSync(fd, data, from)
-      } catch (error) {
-        if (!isFull(error) || performance.now() > until) break
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
-      }
+    for (;;) {
+      const data = this.#rest ?? this.#take(sink?.kind === 'file' ? mostPending : pipeUnit)
+      this.#rest = undefined
+      if (data.length === 0) return
+      if (sink) this.#lost(data.subarray(writeAll(sink.fd, data, until)))
     }
-    this.#lost(data.subarray(from))
   }
 
   /** Writes what waits and gives the file back; the next line opens it again. */
@@ -129,17 +122,20 @@ export class LogFile {
     else closeSync(sink.fd)
   }
 
+  /** The sink, opened where it is needed and was given back; undefined when it cannot be, and what waits is lost. */
+  #opened(): Sink | undefined {
+    if (this.#sink !== undefined || this.#pending === '') return this.#sink
+    try {
+      this.#sink = openSink(this.path)
+    } catch (error) {
+      this.#fail(error, this.#take(mostPending + 1))
+    }
+    return this.#sink
+  }
+
   #flush(): void {
     if (this.#writing) return
-    if (this.#sink === undefined && this.#pending !== '') {
-      try {
-        this.#sink = openSink(this.path)
-      } catch (error) {
-        this.#fail(error, this.#take(mostPending))
-        return
-      }
-    }
-    const sink = this.#sink
+    const sink = this.#opened()
     if (sink?.kind === 'pipe') this.#flushPipe(sink.fd)
     else if (sink && this.#pending !== '') this.#flushLater(sink)
   }
@@ -259,6 +255,22 @@ function openStandard(number: 1 | 2): Sink {
     // Without a listener a reader that goes away would end the process; each write hears of it anyway.
     stream.on('error', () => {})
     return { kind: 'stream', fd: number, own: false, stream }
+  }
+}
+
+/**
+ * Writes, waiting for a reader until then.
+ * @returns how many bytes were taken
+ */
+function writeAll(fd: number, data: Buffer, until: number): number {
+  for (let from = 0; ; ) {
+    try {
+      from += writeSync(fd, data, from)
+      if (from === data.length) return from
+    } catch (error) {
+      if (!isFull(error) || performance.now() > until) return from
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+    }
   }
 }
 
