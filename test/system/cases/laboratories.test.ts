@@ -1,5 +1,6 @@
 // Experiments that were written for nginx, with their own configurations. The peers' ports are the ones that stand
-// in these, since the placement of a key depends on the text; so all of them are in this one file, one after another.
+// in these, since the placement of a key depends on the text; so all of them are in this one file, one after another,
+// at a loopback address that nothing else is likely to use with these ports.
 
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
@@ -18,13 +19,14 @@ interface Peer {
   active: number
 }
 
+const host = '127.0.0.80'
 const gates = new Map<string, () => void>()
 let a: Peer
 let b: Peer
 let control: Backend
 
 async function peer(label: 'A' | 'B', port: number): Promise<Peer> {
-  const self: Peer = { label, backend: await backend({}, { port }), status: 200, active: 0 }
+  const self: Peer = { label, backend: await backend({}, { host, port }), status: 200, active: 0 }
   self.backend.script = async (x: Exchange) => {
     self.active += 1
     const { status } = self
@@ -50,7 +52,7 @@ before(async () => {
       const counts = { A: a.backend.requests.length, B: b.backend.requests.length }
       await x.reply({ body: JSON.stringify({ counts, active: { A: a.active, B: b.active } }) })
     },
-    { port: 8083 },
+    { host, port: 8083 },
   )
 })
 
@@ -65,7 +67,7 @@ beforeEach(() => {
 })
 
 const places = {
-  'backend:': '127.0.0.1:',
+  'backend:': `${host}:`,
   'listen 8080': 'listen 127.0.0.1:PORT',
   '/tmp/error.log': 'error.log',
 }
@@ -164,7 +166,8 @@ test('each method decides as it says, and the address in the header is that of t
   const placed = await many(12, (i) => `/key/item?key=${keys[i % 6]}`, none)
   const peers = placed.map((one) => one.peer)
   assert.deepEqual(peers.slice(6), peers.slice(0, 6))
-  assert.deepEqual([...new Set(peers)].sort(), ['A', 'B'])
+  // What an implementation of nginx's ring by other means gives for these two servers.
+  assert.equal(peers.slice(0, 6).join(''), 'ABBBAA')
   await lab.settle(undefined, { seen: false })
 })
 
@@ -189,7 +192,7 @@ test('passive health counts what the configuration lists, and asks nobody by its
   assert.deepEqual(first, {
     status: 200,
     attempts: '503, 200',
-    upstream: '127.0.0.1:8081, 127.0.0.1:8082',
+    upstream: `${host}:8081, ${host}:8082`,
     peer: 'B',
   })
 
