@@ -8,10 +8,13 @@ interface Second {
   readonly local: string
   readonly iso: string
   readonly log: string
+  /** In UTC, up to the seconds. */
+  readonly utc: string
 }
 
-let last: Second = { second: Number.NaN, local: '', iso: '', log: '' }
+let last: Second = { second: Number.NaN, local: '', iso: '', log: '', utc: '' }
 
+const three = (value: number): string => (value < 10 ? `00${value}` : value < 100 ? `0${value}` : `${value}`)
 const two = (value: number): string => (value < 10 ? `0${value}` : `${value}`)
 
 function at(wallMs: number): Second {
@@ -29,6 +32,7 @@ function at(wallMs: number): Second {
     local: `${day}/${months[month]}/${year}:${time} ${sign}${hours}${minutes}`,
     iso: `${year}-${two(month + 1)}-${day}T${time}${sign}${hours}:${minutes}`,
     log: `${year}/${two(month + 1)}/${day} ${time}`,
+    utc: date.toISOString().slice(0, 19),
   }
   return last
 }
@@ -45,6 +49,9 @@ export const isoTime = (wallMs: number): string => at(wallMs).iso
 /** `2026/11/30 10:00:00`: how lines of an error log begin. */
 export const logTime = (wallMs: number): string => at(wallMs).log
 
+/** `2026-11-30T10:00:00.123Z`: as `toISOString` writes it, but most of it only once a second. */
+export const utcTime = (wallMs: number): string => `${at(wallMs).utc}.${three(Math.floor(wallMs) % 1000)}Z`
+
 /**
  * A span, or a moment since the epoch, in seconds with three decimals. Cut and not rounded, as nginx does with its
  * whole milliseconds; never negative.
@@ -53,6 +60,5 @@ export const logTime = (wallMs: number): string => at(wallMs).log
 export function seconds(ms: number): string {
   const whole = ms > 0 ? Math.floor(ms) : 0
   const rest = whole % 1000
-  const padded = rest < 10 ? `00${rest}` : rest < 100 ? `0${rest}` : `${rest}`
-  return `${(whole - rest) / 1000}.${padded}`
+  return `${(whole - rest) / 1000}.${three(rest)}`
 }

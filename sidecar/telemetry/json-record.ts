@@ -1,5 +1,6 @@
 import type { Call } from '../../feedback/call.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
+import { utcTime } from '../../feedback/variables/clock.ts'
 import { drawRequestId } from '../../feedback/variables/request.ts'
 import { escapeJson } from './log-format.ts'
 
@@ -10,27 +11,29 @@ import { escapeJson } from './log-format.ts'
 export function jsonRecord(call: Call): string {
   const { attempts } = call
   const ended = call.endedAt || performance.now()
-  let line = `{"time":"${new Date().toISOString()}","request_id":"${call.requestId(drawRequestId)}"`
+  let line = `{"time":"${utcTime(Date.now())}","request_id":"${call.requestId(drawRequestId)}"`
   line += `,"client":${text(call.remoteAddr)},"method":${text(call.originalMethod ?? call.method)}`
   line += `,"host":${text(call.host)},"path":${text(call.target)}`
   line += `,"status":${call.status},"bytes":${call.bytesSent},"request_bytes":${call.requestLength}`
   line += `,"duration_ms":${ms(ended - call.startedAt)},"upstream":${textOrNull(call.upstream)}`
   if (call.queueMs !== undefined) line += `,"queue_ms":${ms(call.queueMs)}`
-  line += `,"denial":${textOrNull(call.denial ?? '')},"user_agent":${textOrNull(call.header('user-agent') ?? '')}`
+  line += `,"denial":${word(call.denial)},"user_agent":${textOrNull(call.header('user-agent') ?? '')}`
   line += ',"attempts":['
   for (let i = 0; i < attempts.length; i++) line += (i === 0 ? '' : ',') + record(attempts[i]!)
   return `${line}]}`
 }
 
 function record(attempt: Attempt): string {
-  let line = `{"peer":${text(attempt.address)},"pick":${textOrNull(attempt.pick)}`
-  line += `,"ending":${textOrNull(attempt.ending ?? '')},"reason":${textOrNull(attempt.reason ?? '')}`
+  let line = `{"peer":${text(attempt.address)},"pick":${word(attempt.pick)}`
+  line += `,"ending":${word(attempt.ending)},"reason":${word(attempt.reason)}`
   line += `,"status":${attempt.status ?? null},"connect_ms":${ms(attempt.connectMs)}`
   line += `,"header_ms":${ms(attempt.headerMs)},"response_ms":${ms(attempt.responseMs)}`
   line += `,"bytes_sent":${attempt.bytesSent},"bytes_received":${attempt.bytesReceived}`
   return `${line},"reused":${attempt.reused}}`
 }
 
+/** One of our own words: nothing in it to escape. */
+const word = (value: string | undefined): string => (value ? `"${value}"` : 'null')
 const text = (value: string): string => `"${escapeJson(value)}"`
 const textOrNull = (value: string): string => (value === '' ? 'null' : text(value))
 

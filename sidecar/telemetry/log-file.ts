@@ -1,4 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, write as writeAsync, writeSync } from 'node:fs'
+import { closeSync, write as writeLater, writeSync } from 'node:fs'
+import { isFull, openSink, type Sink, standard, writeAll } from './log-sink.ts'
 import { failureText } from './system-error.ts'
 
 /** Characters that may wait while a file takes no more; lines beyond are dropped and counted. */
@@ -11,20 +12,6 @@ const pipeUnit = 4096
 const fullPipeMs = 20
 /** Trouble with one file is told of once in so many milliseconds. */
 const troubleMs = 60_000
-
-/** Where lines go, and how to write there without waiting. */
-type Sink =
-  /** A regular file: written in the background, as a disk may be slow. */
-  | { readonly kind: 'file'; readonly fd: number; readonly own: boolean }
-  /** A pipe, terminal or device that says when it is full: written at once. */
-  | { readonly kind: 'pipe'; readonly fd: number; readonly own: boolean }
-  /** A standard stream that cannot be opened anew (a socket, another user's pipe): Node's own stream. */
-  | {
-      readonly kind: 'stream'
-      readonly fd: number
-      readonly own: boolean
-      readonly stream: NodeJS.WriteStream
-    }
 
 /**
  * One log file: takes whole lines and never makes its caller wait or fail. Lines are gathered and written together
@@ -172,7 +159,7 @@ export class LogFile {
       return
     }
     const go = (rest: Buffer) => {
-      writeAsync(sink.fd, rest, 0, rest.length, null, (error, written) => {
+      writeLater(sink.fd, rest, 0, rest.length, null, (error, written) => {
         if (error) this.#fail(error, rest, rest.length < data.length)
         else if (written < rest.length) return go(rest.subarray(written))
         this.#written()
@@ -217,63 +204,4 @@ export class LogFile {
     for (let at = data.indexOf(10); at >= 0; at = data.indexOf(10, at + 1)) lines += 1
     this.dropped += lines
   }
-}
-
-/** Number of the standard stream that a path means. */
-function standard(path: string): 1 | 2 | undefined {
-  if (path === '/dev/stdout') return 1
-  return path === '/dev/stderr' ? 2 : undefined
-}
-
-function openSink(path: string): Sink {
-  const number = standard(path)
-  return number === undefined ? openPath(path) : openStandard(number)
-}
-
-const flags = constants.O_WRONLY | constants.O_APPEND | constants.O_NONBLOCK | constants.O_NOCTTY
-
-function openPath(path: string): Sink {
-  let fd: number
-  try {
-    fd = openSync(path, flags | constants.O_CREAT, 0o644)
-  } catch (error) {
-    throw new Error(`open() "${path}" failed (${failureText(error)})`)
-  }
-  return { kind: fstatSync(fd).isFile() ? 'file' : 'pipe', fd, own: true }
-}
-
-/**
- * A pipe or terminal is opened a second time, so that writing without waiting can be asked for without changing the
- * descriptor that the parent and other processes share. A regular file is not: its position is shared too.
- */
-function openStandard(number: 1 | 2): Sink {
-  try {
-    if (fstatSync(number).isFile()) return { kind: 'file', fd: number, own: false }
-    return { kind: 'pipe', fd: openSync(`/proc/self/fd/${number}`, flags), own: true }
-  } catch {
-    const stream = number === 1 ? process.stdout : process.stderr
-    // Without a listener a reader that goes away would end the process; each write hears of it anyway.
-    stream.on('error', () => {})
-    return { kind: 'stream', fd: number, own: false, stream }
-  }
-}
-
-/**
- * Writes, waiting for a reader until then.
- * @returns how many bytes were taken
- */
-function writeAll(fd: number, data: Buffer, until: number): number {
-  for (let from = 0; ; ) {
-    try {
-      from += writeSync(fd, data, from)
-      if (from === data.length) return from
-    } catch (error) {
-      if (!isFull(error) || performance.now() > until) return from
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
-    }
-  }
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EAGAIN'
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { Call } from '../../feedback/call.ts'
 import { addressBytes } from '../../feedback/client-address.ts'
 import { Attempt } from '../../feedback/outcome.ts'
-import { isoTime, localTime, logTime, seconds } from '../../feedback/variables/clock.ts'
+import { isoTime, localTime, logTime, seconds, utcTime } from '../../feedback/variables/clock.ts'
 import { Variables } from '../../feedback/variables.ts'
 import { group } from '../support/peers.ts'
 
@@ -314,6 +314,7 @@ test('moments are written in three forms and in the zone of the machine', () => 
   assert.equal(logTime(when), '2026/11/03 04:05:06')
   assert.equal(logTime(when + 1000), '2026/11/03 04:05:07')
   assert.equal(Date.parse(isoTime(when)), when)
+  for (const ms of [0, 7, 45, 999]) assert.equal(utcTime(when + ms), new Date(when + ms).toISOString())
 })
 
 test('addresses become their bytes', () => {
