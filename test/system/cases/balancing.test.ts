@@ -51,8 +51,8 @@ test('attempts that failed do not make a peer look fast', async () => {
   const refusing = `127.0.0.1:${await freePort()}`
   await using front = await lab(
     `upstream peers { zone peers 64k; least_time header;
-       server ${good.address}; server ${refusing} max_fails=0; server ${silent.address} max_fails=0; }
-     proxy_read_timeout 150ms; proxy_next_upstream_budget off;
+       server ${good.address} max_fails=0; server ${refusing} max_fails=0; server ${silent.address} max_fails=0; }
+     proxy_read_timeout 400ms; proxy_next_upstream_budget off;
      server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
     [good, silent],
   )

@@ -1,30 +1,32 @@
 // Configurations from nginx's and Angie's guides, unchanged but for the addresses: each named server stands at a
-// loopback address of its own. Placement by hash depends on the text, so the addresses are fixed.
+// loopback address of its own, all at one port.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Backends, backend, type Script } from '../../support/backend.ts'
 import { ask, dial } from '../../support/client.ts'
+import { freePort } from '../../support/free-port.ts'
 import { eventually, type Lab, lab, spread } from '../../support/invariants.ts'
 import { seed, tested } from '../../support/seed.ts'
 
+const port = await freePort()
 const at = {
-  'backend1.example.com': '127.0.0.1:18081',
-  'backend2.example.com': '127.0.0.2:18081',
-  'backend3.example.com': '127.0.0.3:18081',
-  'backup1.example.com': '127.0.0.51:18081',
-  '192.168.1.101:8000': '127.0.0.1:18081',
-  '192.168.1.102:8000': '127.0.0.2:18081',
-  '192.168.1.103:8000': '127.0.0.3:18081',
-  '127.0.0.1:8000': '127.0.0.1:18081',
+  'backend1.example.com': `127.0.0.1:${port}`,
+  'backend2.example.com': `127.0.0.2:${port}`,
+  'backend3.example.com': `127.0.0.3:${port}`,
+  'backup1.example.com': `127.0.0.51:${port}`,
+  '192.168.1.101:8000': `127.0.0.1:${port}`,
+  '192.168.1.102:8000': `127.0.0.2:${port}`,
+  '192.168.1.103:8000': `127.0.0.3:${port}`,
+  '127.0.0.1:8000': `127.0.0.1:${port}`,
 }
 
 /** Peers A, B, C at the first of the addresses; each answers with its letter. */
 async function peers(count: number): Promise<Backends> {
   const made = new Backends()
   for (const letter of ['A', 'B', 'C'].slice(0, count)) {
-    await made.add({ body: letter }, { host: `127.0.0.${made.list.length + 1}`, port: 18081 })
+    await made.add({ body: letter }, { host: `127.0.0.${made.list.length + 1}`, port })
   }
   return made
 }
@@ -122,12 +124,13 @@ test('the fewest connections are counted per unit of weight, and idle ones do no
     }
   two.list[0]!.script = hold('A')
   two.list[1]!.script = hold('B')
-  const servers = 'server 127.0.0.1:18081 weight=2; server 127.0.0.2:18081;'
+  const servers = `server 127.0.0.1:${port} weight=2; server 127.0.0.2:${port};`
   await using lab = await inFront(`upstream backend { zone backend 1m; least_conn; ${servers} }`, two)
   assert.equal(spread([...(await letters(lab, 6))]), 'A: 4, B: 2')
   const held = Array.from({ length: 6 }, () => ask(lab.port, '/hold'))
   await eventually('all held', () => gates.length === 6)
-  const { '127.0.0.1:18081': a, '127.0.0.2:18081': b } = await lab.peers('backend')
+  const status = await lab.peers('backend')
+  const [a, b] = [status[`127.0.0.1:${port}`], status[`127.0.0.2:${port}`]]
   assert.deepEqual([a?.selected.current, b?.selected.current], [4, 2])
   for (const open of gates) open()
   assert.equal(spread((await Promise.all(held)).map((reply) => reply.text)), 'A: 4, B: 2')
@@ -148,7 +151,7 @@ test('of two random peers the less busy one is taken', async () => {
   }
   await using lab = await inFront(await seed('random-two', at), three)
   const said = await letters(lab, 90)
-  for (const letter of 'ABC') assert.ok(said.split(letter).length - 1 >= 12, `${letter} in ${said}`)
+  for (const letter of 'ABC') assert.ok(said.split(letter).length - 1 >= 12, `$letterin $said`)
 
   const held = ask(lab.port, '/hold')
   await eventually('one held', () => three.list.some((one) => one.busy === 1))
@@ -173,7 +176,7 @@ test('the share is inverse to the time to the header', async () => {
 
 test('the backup is asked only while no primary peer can answer, and there is nothing to switch back', async () => {
   await using three = await peers(2)
-  const spare = await three.add({ body: 'S' }, { host: '127.0.0.51', port: 18081 })
+  const spare = await three.add({ body: 'S' }, { host: '127.0.0.51', port })
   const { 'backend1.example.com': first, ...rest } = at
   const text = await seed('backup', { 'backend1.example.com;': `${first} fail_timeout=1s;`, ...rest })
   await using lab = await inFront(text, three)
@@ -183,7 +186,7 @@ test('the backup is asked only while no primary peer can answer, and there is no
   await three.list[1]!.stop()
   assert.equal(await letters(lab, 4), 'SSSS')
   assert.equal(spare.requests.length, 4)
-  three.list[0] = await backend({ body: 'A' }, { host: '127.0.0.1', port: 18081 })
+  three.list[0] = await backend({ body: 'A' }, { host: '127.0.0.1', port })
   await eventually('the primary peer answers again', async () => (await letters(lab, 1)) === 'A')
   assert.equal(await letters(lab, 3), 'AAA')
   await lab.settle(undefined, { seen: false })
@@ -199,16 +202,16 @@ test('both peers are set aside after three failures each, and the backup takes o
     [3, 3, 8],
   )
   const status = await lab.peers('backend')
-  assert.equal(status['127.0.0.1:18081']?.state, 'unavailable')
-  assert.equal(status['127.0.0.1:18081']?.health.unavailable, 1)
-  assert.equal(status['127.0.0.3:18081']?.backup, true)
+  assert.equal(status[`127.0.0.1:${port}`]?.state, 'unavailable')
+  assert.equal(status[`127.0.0.1:${port}`]?.health.unavailable, 1)
+  assert.equal(status[`127.0.0.3:${port}`]?.backup, true)
   await lab.settle(8)
 })
 
 test('a recovered peer climbs to its weight', async () => {
   await using two = await peers(2)
   const line = (await seed('slow-start', at)).replace('30s', '2s fail_timeout=1s')
-  await using lab = await inFront(`upstream backend { ${line} server 127.0.0.2:18081; }`, two)
+  await using lab = await inFront(`upstream backend { ${line} server 127.0.0.2:${port}; }`, two)
   two.list[0]!.script = (x) => x.reset()
   assert.equal(await letters(lab, 2), 'BB')
   two.list[0]!.script = { body: 'A' }
@@ -225,7 +228,7 @@ test('a recovered peer climbs to its weight', async () => {
   const early = await during(600)
   await sleep(600)
   const late = await during(1900)
-  assert.equal((await lab.peers('backend'))['127.0.0.1:18081']?.state, 'recovering')
+  assert.equal((await lab.peers('backend'))[`127.0.0.1:${port}`]?.state, 'recovering')
   assert.ok(early < 0.25, `share of ${early} in the first third`)
   assert.ok(late > early && late < 0.55, `share of ${late} in the last third, ${early} in the first`)
   await sleep(Math.max(0, 2050 - (performance.now() - from)))
@@ -254,7 +257,7 @@ test('connections are kept for reuse, and no more than 32 lie idle', async () =>
 
 test('a response goes through the buffers whole, and its head must fit into 4k', async () => {
   await using one = await peers(1)
-  const block = 'upstream backend { server 127.0.0.1:18081; }'
+  const block = `upstream backend { server 127.0.0.1:${port}; }`
   await using lab = await inFront(block, one, await seed('buffering-location', at))
   const body = Buffer.from(Array.from({ length: 300_000 }, (_, i) => i % 251))
   one.list[0]!.script = (x) =>
@@ -272,12 +275,12 @@ test('a response goes through the buffers whole, and its head must fit into 4k',
 test('the path goes on as it is, or with its prefix replaced, to the address that stands there', async () => {
   await using one = await peers(1)
   const plain = await seed('proxy-pass', at)
-  const moved = plain.replace('/api/', '/old/').replace('18081', '18081/v2/')
+  const moved = plain.replace('/api/', '/old/').replace(String(port), `${port}/v2/`)
   await using lab = await inFront('', one, `${plain}\n${moved}`)
   await ask(lab.port, '/api/users?page=1')
   await ask(lab.port, '/old/users?page=1')
   assert.deepEqual(one.list[0]!.targets, ['/api/users?page=1', '/v2/users?page=1'])
-  assert.deepEqual(one.list[0]!.requests[0]!.head.all('host'), ['127.0.0.1:18081'])
+  assert.deepEqual(one.list[0]!.requests[0]!.head.all('host'), [`127.0.0.1:${port}`])
   await lab.settle(2)
 })
 
@@ -311,8 +314,7 @@ test('a method refuses the parameters that it would not obey', async () => {
 
 test('of several methods the last one holds, with a warning', async () => {
   await using two = await peers(2)
-  const block =
-    'upstream backend { least_conn; hash $request_uri; server 127.0.0.1:18081; server 127.0.0.2:18081; }'
+  const block = `upstream backend { least_conn; hash $request_uri; server 127.0.0.1:${port}; server 127.0.0.2:${port}; }`
   await using lab = await inFront(block, two)
   assert.match(lab.sidecar.stderr, /\[warn\] load balancing method redefined in /)
   assert.equal(new Set(await letters(lab, 6, '/same')).size, 1)

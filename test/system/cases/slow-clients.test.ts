@@ -42,7 +42,7 @@ test('clients that dribble a head or a body are let go in time, and others do no
     await sleep(10)
   }
   times.sort((one, other) => one - other)
-  assert.ok(times.at(-3)! < 100, `${times.at(-3)} ms`)
+  assert.ok(times.at(-3)! < 300, `${times.at(-3)} ms`)
   for (const { afterMs, said } of [...(await Promise.all(heads)), ...(await Promise.all(bodies))]) {
     assert.ok(afterMs < 2600, `let go after ${afterMs} ms`)
     assert.ok(said === '' || said.startsWith('HTTP/1.1 408 '), said)

@@ -14,7 +14,7 @@ function events(type: string) {
     await x.send(headText('HTTP/1.1 200 OK', { 'Content-Type': type, 'Transfer-Encoding': 'chunked' }))
     for (let i = 0; i < count; i++) {
       await x.send(chunk(`data: ${performance.now()}\n\n`))
-      await sleep(40)
+      await sleep(60)
     }
     await x.send('0\r\n\r\n')
   })
@@ -38,9 +38,9 @@ for (const [what, type, extra] of [
       const event = (await client.inbox.until('\n\n'))?.toString() ?? ''
       late.push(performance.now() - Number(/data: (\S+)/.exec(event)?.[1]))
     }
-    // One hiccup of a busy machine is allowed; a buffer would hold back every event by the pace.
+    // Two hiccups of a busy machine are allowed; a buffer would hold back every event by the pace.
     late.sort((one, other) => one - other)
-    assert.ok(late.at(-2)! < 30, `pieces were late by ${late.map(Math.round)} ms`)
+    assert.ok(late.at(-3)! < 50, `pieces were late by ${late.map(Math.round)} ms`)
     await client.inbox.until('0\r\n\r\n')
     await front.settle(1)
   })
