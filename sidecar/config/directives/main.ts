@@ -70,7 +70,7 @@ export const mainDirectives = [
     name: 'error_log',
     in: ['main'],
     doc: 'Where the log of the program goes, and from which level on.',
-    default: 'stderr error',
+    default: 'stderr notice',
     args: Type.Object({ path: line, level: Type.Optional(word(...logLevels)) }),
     words: ['path', 'level'],
     many: true,
@@ -86,7 +86,7 @@ export const mainDirectives = [
   directive({
     name: 'worker_processes',
     in: ['main'],
-    doc: 'Number of worker threads; `auto` is one a processor.',
+    doc: 'Number of worker threads; `auto` is one a processor. Read and checked; the program has one thread.',
     default: '1',
     args: Type.Union([Type.Literal('auto'), integer(1, 1024)]),
     wrong: (word) => `invalid value "${word}" in "worker_processes" directive`,

@@ -11,7 +11,7 @@ export const responseDirectives = [
     name: 'server_tokens',
     in: location,
     doc: 'Whether the version is said in the `Server` field and on error pages.',
-    default: 'on',
+    default: 'off',
     args: Type.Union([flag, Type.Literal('build')]),
   }),
   directive({
