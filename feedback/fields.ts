@@ -1,4 +1,4 @@
-import { attemptReasons, denialReasons } from './reasons.ts'
+import { attemptReasons, denialReasons, signalReasons } from './reasons.ts'
 
 /**
  * The numbers kept of each peer, one column of the zone each. Times that end in `At` are monotonic
@@ -19,6 +19,17 @@ export const peerFields = [
   'downtimeMs', // spans of unavailability that have ended, summed
   'downAt', // since when it is unavailable; 0 when it is not
   'downstartWallAt', // the same by the wall clock
+  // What probes and their agents say; see probe-health.ts.
+  'barred', // why it gets no request, an index in `bars`; 0 it may have some
+  'probeHealth', // 0 healthy, 1 checking, 2 unhealthy: what all its probes together say
+  'agentState', // 0 ready, 1 drain, 2 maint, 3 down: what an agent on the peer has asked for
+  'weightFactor', // part of its weight that an agent leaves it; 1 unless told
+  'connsLimit', // limit of requests in progress that an agent has set; 0 none, `max_conns` holds
+  'probes', // probes that have ended, ever
+  'probeFails', // probes that did not pass, ever
+  'probeWallAt', // wall clock milliseconds of the last one; 0 never
+  'unhealthy', // how often probes took it out
+  'probeDownAt', // since when probes keep it out; 0 they do not
   // Turns of smooth weighted round robin.
   'currentWeight',
   'effectiveWeight',
@@ -29,6 +40,10 @@ export const peerFields = [
   'answersMark', // the group's count of answers at that moment
   'waiting', // attempts that still wait for the measured event
   'startSum', // sum of their starts
+  // What `feedback` keeps (see report.ts).
+  'report', // moving average of the reported values; meaningless while `reportAt` is 0
+  'reportAt', // when the last value was taken; 0 never
+  'reportSince', // since when it reports without a gap
   // A method's own cache over the columns (least_time plain keeps a tree of shares in them).
   'share',
   'tree',
@@ -72,3 +87,4 @@ export const groupIndex = Object.fromEntries(groupFields.map((field, index) => [
 /** Column names of counters that come one per word. */
 export const reasonFields = attemptReasons
 export const denialFields = denialReasons
+export const signalFields = signalReasons

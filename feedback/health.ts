@@ -2,8 +2,20 @@ import type { Peer } from './peer.ts'
 import type { ExclusionReason } from './reasons.ts'
 
 /** A peer's state in nginx's words. */
-export const peerStates = ['draining', 'down', 'unavailable', 'busy', 'recovering', 'up'] as const
+export const peerStates = [
+  'draining',
+  'down',
+  'unhealthy',
+  'checking',
+  'unavailable',
+  'busy',
+  'recovering',
+  'up',
+] as const
 export type PeerState = (typeof peerStates)[number]
+
+/** What the column `barred` says, by its number: what probes, agents and people have decided of a peer. */
+export const bars = [undefined, 'down', 'draining', 'unhealthy', 'checking'] as const
 
 /*
  * Passive health: pure decisions over a peer's numbers in its zone. Failures add up until a success of an attempt
@@ -29,11 +41,18 @@ export function exclusion(peer: Peer, single: boolean, now: number): ExclusionRe
   // A request from before a reload still has the old list before it.
   if (peer.life.retired) return 'draining'
   const numbers = peer.zone.peers
+  const barred = numbers.barred[index]!
+  if (barred !== 0) return bars[barred]
   if (!single && options.max_fails > 0 && numbers.fails[index]! >= options.max_fails) {
     if (now < numbers.checkedAt[index]! + options.fail_timeout) return 'unavailable'
   }
-  if (options.max_conns > 0 && numbers.conns[index]! >= options.max_conns) return 'busy'
-  return undefined
+  return full(peer) ? 'busy' : undefined
+}
+
+/** Whether it has as many requests in progress as it may have. */
+export function full({ options, zone, index }: Peer): boolean {
+  const most = zone.peers.connsLimit[index]! || options.max_conns
+  return most > 0 && zone.peers.conns[index]! >= most
 }
 
 /** Whether the peer may be chosen now, as far as its own state says. See `exclusion`. */
@@ -154,8 +173,10 @@ export function peerState(peer: Peer, now: number): PeerState {
   const numbers = peer.zone.peers
   if (peer.life.retired) return 'draining'
   if (options.down) return 'down'
+  const bar = bars[numbers.barred[index]!]
+  if (bar !== undefined) return bar
   if (numbers.downstartWallAt[index]! > 0) return 'unavailable'
-  if (options.max_conns > 0 && numbers.conns[index]! >= options.max_conns) return 'busy'
+  if (full(peer)) return 'busy'
   if (throttle(peer, now) < 1) return 'recovering'
   return 'up'
 }

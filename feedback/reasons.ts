@@ -42,6 +42,18 @@ export const denialReasons = [
   'shutdown',
 ] as const
 
+/** Why a value that a peer reported was not taken, or that there was none. */
+export const signalReasons = [
+  'absent',
+  'malformed',
+  'not_a_number',
+  'infinite',
+  'negative',
+  'too_long',
+  'duplicate',
+  'unknown_field',
+] as const
+
 /** Why a peer gets no share of the requests now. */
 export const exclusionReasons = [
   'down',
@@ -55,4 +67,5 @@ export const exclusionReasons = [
 
 export type AttemptReason = (typeof attemptReasons)[number]
 export type DenialReason = (typeof denialReasons)[number]
+export type SignalReason = (typeof signalReasons)[number]
 export type ExclusionReason = (typeof exclusionReasons)[number]

@@ -7,7 +7,7 @@ import {
   peerFields,
 } from './fields.ts'
 import type { Peer } from './peer.ts'
-import { attemptReasons, denialReasons } from './reasons.ts'
+import { attemptReasons, denialReasons, signalReasons } from './reasons.ts'
 
 /** Statuses 100 to 599 have a counter each; every other one shares the last. */
 const codes = 501
@@ -41,6 +41,8 @@ export class Zone {
   reasons!: readonly Column[]
   /** `statuses[code - 100][index]`; the last is for all other codes. */
   statuses!: readonly Column[]
+  /** `ignored[r][index]`, r the index in `signalReasons`: reports of the peer that were not taken. */
+  ignored!: readonly Column[]
   /** `headerHistogram[bucket][index]`, not added up; their sum is the count. */
   headerHistogram!: readonly Column[]
   /** Sum of what the histogram counts, milliseconds. */
@@ -58,7 +60,8 @@ export class Zone {
   }
 
   #lay(capacity: number): void {
-    const columns = peerFields.length + attemptReasons.length + codes + 2 * (buckets + 1)
+    const words = attemptReasons.length + signalReasons.length
+    const columns = peerFields.length + words + codes + 2 * (buckets + 1)
     const fixed = groupFields.length + denialReasons.length + budgetSeconds * 3
     this.capacity = capacity
     this.buffer = new SharedArrayBuffer(8 * (columns * capacity + fixed))
@@ -78,6 +81,7 @@ export class Zone {
     }
     this.reasons = takeMany(attemptReasons.length)
     this.statuses = takeMany(codes)
+    this.ignored = takeMany(signalReasons.length)
     this.headerHistogram = takeMany(buckets)
     this.headerSum = take(capacity)
     this.responseHistogram = takeMany(buckets)
@@ -127,6 +131,7 @@ export class Zone {
     // Memory that was never written stays unwritten: most of it is counters of statuses that nobody sends.
     for (const column of this.#columns()) if (column[index] !== 0) column[index] = 0
     this.peers.ok[index] = 1
+    this.peers.weightFactor[index] = 1
     return index
   }
 
@@ -138,6 +143,7 @@ export class Zone {
     yield* Object.values(this.peers)
     yield* this.reasons
     yield* this.statuses
+    yield* this.ignored
     yield* this.headerHistogram
     yield* this.responseHistogram
     yield this.headerSum
