@@ -5,7 +5,7 @@ import type { Attempt } from './outcome.ts'
  * the proxy fills in what happens, and the access log reads it last.
  */
 export class Call {
-  /** Moment the request head had been read: monotonic milliseconds (`performance.now()`). */
+  /** Moment the request head had been read: milliseconds of the monotonic clock. */
   startedAt = 0
   method = 'GET'
   /** Request target in origin form, byte for byte as received (latin1): `/a%20b?x=1`. `$request_uri`. */

@@ -1,3 +1,4 @@
+import { monotonic } from './clock.ts'
 import { failing, markDown, markUp } from './health.ts'
 import { type Address, type Life, Peer, type ServerOptions } from './peer.ts'
 import { sumShares } from './share-tree.ts'
@@ -41,7 +42,7 @@ export function adopt(
   old: Upstream | undefined,
   wanted: readonly Wanted[],
   zoneName: string,
-  now: number = performance.now(),
+  now: number = monotonic(),
 ): Adopted {
   const zone = old?.zone ?? new Zone(zoneName, roomFor(wanted.length))
   zone.name = zoneName

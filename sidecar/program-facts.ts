@@ -1,3 +1,4 @@
+import { monotonic } from '../feedback/clock.ts'
 import type { Facts } from './admin/facts.ts'
 import { masked } from './admin/running.ts'
 import { upstreamFacts } from './build/running.ts'
@@ -10,7 +11,7 @@ const startedAt = Date.now()
 export function programFacts(program: Program): Facts {
   return {
     version,
-    clock: { now: () => performance.now(), wall: () => Date.now() },
+    clock: { now: () => monotonic(), wall: () => Date.now() },
     startedAt,
     generation: () => program.generation,
     loadedAt: () => program.loadedAt,

@@ -1,4 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { monotonic } from '../feedback/clock.ts'
 import { prometheusResponse } from './admin/prometheus.ts'
 import { apiPath, statusResponse } from './admin/status.ts'
 import { Admins } from './admins.ts'
@@ -136,7 +137,7 @@ export class Program {
       },
       { delay: timeMs(drain_delay) ?? 0, timeout: timeMs(drain_timeout) ?? 30_000 },
       (ms) => wait(ms),
-      () => performance.now(),
+      () => monotonic(),
     )
   }
 
@@ -178,7 +179,7 @@ export class Program {
 
   /** A connection was closed as it came. Said once a minute at most, since a flood brings many. */
   #full(): void {
-    const now = performance.now()
+    const now = monotonic()
     if (now - this.#fullAt < 60_000) return
     this.#fullAt = now
     errorLog.log('crit', `${this.#listeners?.counts.open} connections are open, new ones are closed at once`)

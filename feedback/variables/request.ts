@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Call } from '../call.ts'
 import { addressBytes } from '../client-address.ts'
+import { monotonic } from '../clock.ts'
 import { isoTime, localTime, seconds } from './clock.ts'
 
 /** Variables that tell of the request, its client and its response: nginx's names and meanings. */
@@ -63,12 +64,12 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['connection_requests', (call) => `${call.connectionRequests}`],
   [
     'connection_time',
-    (call) => (call.connectedAt === 0 ? '' : seconds((call.endedAt || performance.now()) - call.connectedAt)),
+    (call) => (call.connectedAt === 0 ? '' : seconds((call.endedAt || monotonic()) - call.connectedAt)),
   ],
   ['content_length', (call) => call.header('content-length') ?? ''],
   ['content_type', (call) => call.header('content-type') ?? ''],
   ['request_length', (call) => `${call.requestLength}`],
-  ['request_time', (call) => seconds((call.endedAt || performance.now()) - call.startedAt)],
+  ['request_time', (call) => seconds((call.endedAt || monotonic()) - call.startedAt)],
   ['request_completion', (call) => (call.completed ? 'OK' : '')],
   ['request_id', (call) => call.requestId(drawRequestId)],
   ['request_body', (call) => call.body?.toString('latin1') ?? ''],

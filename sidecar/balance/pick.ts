@@ -1,4 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import { exclusion as excluded, usable } from '../../feedback/health.ts'
 import { begin } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
@@ -21,7 +22,7 @@ export class Group {
   }
 }
 
-const system: Env = { now: () => performance.now(), random: Math.random }
+const system: Env = { now: () => monotonic(), random: Math.random }
 
 /**
  * One request's search for peers: picks and reserves, one peer after the other, never the same one twice. It

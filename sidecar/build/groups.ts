@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import { type Adopted, adopt, type Wanted } from '../../feedback/carry.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import type { Address, ServerOptions } from '../../feedback/peer.ts'
 import { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
@@ -37,7 +38,7 @@ interface Plan {
   readonly wanted: readonly Wanted[]
 }
 
-const env: Env = { now: () => performance.now(), random: Math.random }
+const env: Env = { now: () => monotonic(), random: Math.random }
 
 /**
  * Looks up the hosts of every group of the configuration, the ones that a `proxy_pass` to a host implies too.

@@ -1,3 +1,4 @@
+import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt, Ending } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { AttemptReason } from '../../feedback/reasons.ts'
@@ -115,7 +116,7 @@ export class Try implements ExchangeEvents {
           this.#fail(connectFailure(result))
           return
         }
-        this.attempt.connectMs = performance.now() - this.attempt.startedAt
+        this.attempt.connectMs = monotonic() - this.attempt.startedAt
         this.#write(result)
       })
     })
@@ -144,7 +145,7 @@ export class Try implements ExchangeEvents {
   resume(): void {
     if (this.#over || this.finished || !this.#paused) return
     this.#paused = false
-    this.#active = performance.now()
+    this.#active = monotonic()
     this.#connection?.socket.resume()
   }
 
@@ -168,7 +169,7 @@ export class Try implements ExchangeEvents {
   // What the connection tells.
 
   activity(): void {
-    this.#active = performance.now()
+    this.#active = monotonic()
   }
 
   interim(status: number, headers: string[]): void {
@@ -219,7 +220,7 @@ export class Try implements ExchangeEvents {
   }
 
   drain(): void {
-    this.#active = performance.now()
+    this.#active = monotonic()
     // The peer has taken what there was: what is waited for now is its answer, or more from the client.
     if (this.#phase === 'send') this.#arm('read', this.#options.readTimeout)
     if (this.#body && !Buffer.isBuffer(this.#body) && !this.sentAll) this.#body.resume()
@@ -241,7 +242,7 @@ export class Try implements ExchangeEvents {
     } else {
       more = connection.write(chunk)
     }
-    this.#active = performance.now()
+    this.#active = monotonic()
     if (!more && !this.#answered) this.#arm('send', this.#options.sendTimeout)
     return more
   }
@@ -296,12 +297,12 @@ export class Try implements ExchangeEvents {
     if (this.#over || !this.#connection) return
     this.sentAll = true
     if (this.#chunked) this.#connection.write('0\r\n\r\n')
-    this.#active = performance.now()
+    this.#active = monotonic()
   }
 
   #arm(phase: 'connect' | 'send' | 'read', timeout: number): void {
     this.#phase = phase
-    this.#active = performance.now()
+    this.#active = monotonic()
     if (this.#timer && this.#timeout === timeout) return
     clearTimeout(this.#timer)
     this.#timeout = timeout
@@ -312,7 +313,7 @@ export class Try implements ExchangeEvents {
   #tick(): void {
     this.#timer = undefined
     if (this.#over || this.finished) return
-    const left = this.#paused ? this.#timeout : this.#timeout - (performance.now() - this.#active)
+    const left = this.#paused ? this.#timeout : this.#timeout - (monotonic() - this.#active)
     // A request body that the client still sends is the client's slowness and not the peer's.
     const clientsTurn =
       this.#phase === 'read' &&

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import type { RequestBody } from './body.ts'
 import type { Settings } from './route.ts'
 
@@ -149,7 +150,7 @@ export class Exchange {
     if (this.#finished) return
     this.#finished = true
     const { call, connection } = this
-    call.endedAt = performance.now()
+    call.endedAt = monotonic()
     call.completed = !this.gone
     call.bytesSent = connection.socket.bytesWritten - connection.written
     connection.written = connection.socket.bytesWritten

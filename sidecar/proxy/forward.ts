@@ -1,5 +1,6 @@
 import { countRequest, mayRetry, retryBegan, retryWaits } from '../../feedback/budget.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import { deny, observe } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import { Selection, tries } from '../balance/pick.ts'
@@ -44,7 +45,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   if (!group) return { kind: 'refused', status: target.failure?.status ?? 502, error: target.failure?.text }
   if (call.attempts.length > 0) call.runs.push(call.attempts.length)
   call.upstream = group.balancing.upstream.name
-  countRequest(group.balancing.upstream, performance.now())
+  countRequest(group.balancing.upstream, monotonic())
   const prepared = await requestBody(exchange)
   if ('refused' in prepared) return { kind: 'refused', status: prepared.refused }
   const head = requestHead(call, settings, {
@@ -112,7 +113,7 @@ class Run {
         const stayed = await this.#backOff()
         retryWaits(upstream, -1)
         if (!stayed) return done
-        retryBegan(upstream, performance.now())
+        retryBegan(upstream, monotonic())
         continue
       }
       if (verdict.denial) {
@@ -164,7 +165,7 @@ class Run {
   #judge(trial: Try, result: TryResult): Verdict {
     const { exchange, attempt } = { exchange: this.#exchange, attempt: trial.attempt }
     const { upstream } = this.#group.balancing
-    const now = performance.now()
+    const now = monotonic()
     const body = this.#body
     if (result.kind === 'head') {
       attempt.peerStatus = result.head.status
@@ -200,7 +201,7 @@ class Run {
   #nobody(): Forwarded {
     const { call } = this.#exchange
     const { upstream } = this.#group.balancing
-    const attempt = new Attempt(upstream, undefined, performance.now(), '')
+    const attempt = new Attempt(upstream, undefined, monotonic(), '')
     attempt.ending = 'no_live'
     attempt.status = 502
     call.attempts.push(attempt)
@@ -260,13 +261,13 @@ export function settle(trial: Try, verdict: Verdict, failure: TryFailure | undef
 export function keep(group: PeerGroup, trial: Try, persistent: boolean): void {
   const { connection } = trial
   if (!connection) return
-  if (persistent && trial.finished && trial.sentAll) group.pool.put(connection, performance.now())
+  if (persistent && trial.finished && trial.sentAll) group.pool.put(connection, monotonic())
   else connection.destroy()
 }
 
 /** Tells the memory, and whoever listens, that an attempt has ended. */
 export function finish(exchange: Exchange, attempt: Attempt): void {
-  const now = performance.now()
+  const now = monotonic()
   attempt.responseMs ??= now - attempt.startedAt
   observe(attempt, exchange.call, now)
   publishAttempt(exchange.call, attempt)

@@ -2,6 +2,7 @@ import { unlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { connect, Server as NetServer, type Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import { type ClientConnection, Exchange, type Upgrade } from './exchange.ts'
 import { clientAddress, makeCall } from './request-call.ts'
 import type { Settings } from './route.ts'
@@ -332,7 +333,7 @@ export class Listeners {
   #refuse(open: Open, socket: Socket, status: number, request: IncomingMessage | undefined): void {
     const connection = this.#connections.get(socket)
     const call = new Call()
-    call.startedAt = performance.now()
+    call.startedAt = monotonic()
     call.method = request?.method ?? ''
     call.target = request?.url ?? ''
     call.remoteAddr = call.realipRemoteAddr = clientAddress(socket)
@@ -340,7 +341,7 @@ export class Listeners {
     call.status = status
     const text = plainResponse(status)
     call.bytesSent = text.length
-    call.endedAt = performance.now()
+    call.endedAt = monotonic()
     socket.end(text, () => socket.destroy())
     // A client that does not close is not waited for.
     setTimeout(() => socket.destroy(), 1000).unref()

@@ -1,3 +1,4 @@
+import { monotonic } from '../../feedback/clock.ts'
 import { groupFields } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Zone } from '../../feedback/zone.ts'
@@ -121,7 +122,7 @@ export class Pool {
 
   /** Closes what has been idle too long. The order is by the moment of rest, so the first fresh one ends it. */
   #sweep(): void {
-    const now = performance.now()
+    const now = monotonic()
     for (const connection of this.#order) {
       if (now - connection.restedAt < this.#options.timeout) break
       this.#remove(connection)

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import type { ClientConnection } from './exchange.ts'
 import type { ListenSpec } from './listener.ts'
 
@@ -8,7 +9,7 @@ import type { ListenSpec } from './listener.ts'
 export function makeCall(request: IncomingMessage, connection: ClientConnection, spec: ListenSpec): Call {
   const { socket } = connection
   const call = new Call()
-  call.startedAt = performance.now()
+  call.startedAt = monotonic()
   call.method = request.method ?? 'GET'
   call.target = request.url ?? '/'
   call.httpVersion = request.httpVersion

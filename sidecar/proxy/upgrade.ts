@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
@@ -67,10 +68,10 @@ export function tunnel(
       exchange.tunnelEnded()
       resolve(end)
     }
-    let active = performance.now()
+    let active = monotonic()
     let timer = setTimeout(tick, idleTimeout)
     function tick(): void {
-      const left = idleTimeout - (performance.now() - active)
+      const left = idleTimeout - (monotonic() - active)
       if (left > 0.5) timer = setTimeout(tick, Math.ceil(left))
       else finish('idle')
     }
@@ -82,7 +83,7 @@ export function tunnel(
     })
     const pass = (from: Socket, to: Socket, end: TunnelEnd, count: (bytes: number) => void) => {
       from.on('data', (chunk: Buffer) => {
-        active = performance.now()
+        active = monotonic()
         count(chunk.length)
         if (!to.write(chunk)) from.pause()
       })

@@ -1,4 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import { utcTime } from '../../feedback/variables/clock.ts'
 import { drawRequestId } from '../../feedback/variables/request.ts'
@@ -10,7 +11,7 @@ import { escapeJson } from './log-format.ts'
  */
 export function jsonRecord(call: Call): string {
   const { attempts } = call
-  const ended = call.endedAt || performance.now()
+  const ended = call.endedAt || monotonic()
   let line = `{"time":"${utcTime(Date.now())}","request_id":"${call.requestId(drawRequestId)}"`
   line += `,"client":${text(call.remoteAddr)},"method":${text(call.originalMethod ?? call.method)}`
   line += `,"host":${text(call.host)},"path":${text(call.target)}`

@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { monotonic } from '../../../feedback/clock.ts'
 import type { Address } from '../../../feedback/peer.ts'
 import type { HeadContext, HeadFault } from './head.ts'
 import { type ResponseEvents, ResponseParser } from './response-parser.ts'
@@ -178,7 +179,7 @@ export function openConnection(
   socket.once('error', failed)
   socket.once('connect', () => {
     socket.removeListener('error', failed)
-    done(new Connection(socket, key, performance.now()))
+    done(new Connection(socket, key, monotonic()))
   })
   return {
     cancel() {
