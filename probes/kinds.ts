@@ -1,0 +1,17 @@
+import { agent } from './agent.ts'
+import { backlog } from './backlog.ts'
+import { grpc } from './grpc.ts'
+import { http } from './http.ts'
+import type { ProbeKind } from './probe.ts'
+import { tcp } from './tcp.ts'
+
+/** Every way of asking; the first is what a probe without `type=` does. A new one is its own file and one line here. */
+export const probeKinds = [http, tcp, grpc, agent, backlog] as const satisfies readonly ProbeKind[]
+
+/** The word of `type=`. */
+export type KindName = (typeof probeKinds)[number]['name']
+
+/** @returns undefined when there is no such kind */
+export function kindOf(name: string): ProbeKind | undefined {
+  return probeKinds.find((kind) => kind.name === name)
+}
