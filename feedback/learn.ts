@@ -21,57 +21,74 @@ export function learnBegin(attempt: Attempt, now: number): void {
   upstream.zone.peers.startSum[peer.index]! += now
 }
 
-/**
- * The header has come: the measured event of `header` mode, and in every mode of a switch of protocols, which has
- * no last byte worth waiting for. To be called once the answer has been classified: `peerStatus`, `headerMs`,
- * `ending` and `failed` are read.
- * @param call what `account` is asked about; undefined where no call is behind the attempt
- */
-export function learnHeader(attempt: Attempt, call: Call | undefined, now: number): void {
-  const { upstream, peer } = attempt
-  const { learning } = upstream
-  if (learning === undefined || peer === undefined || !attempt.waiting) return
-  const tunnel = attempt.peerStatus === 101
-  if (learning.mode !== 'header' && !tunnel) return
-  release(attempt, peer)
-  if (!counts(learning, call)) return
-  if (failedAnswer(attempt, learning)) failure(attempt, peer, learning, now)
-  else if (learning.mode === 'header') success(attempt, peer, learning, attempt.headerMs, now)
-  else teach(attempt, peer, learning, undefined, 1, now)
+/** What an attempt teaches, read of it and of its call before anybody holds the group's numbers. */
+export interface Lesson {
+  /** `answered` is a success without a time worth keeping. */
+  readonly kind: 'success' | 'answered' | 'failure' | 'timeout' | 'aborted'
+  /** What was measured, or how long was waited; milliseconds. */
+  readonly time: number
 }
 
 /**
- * The attempt has ended, with `ending`, `failed` and `responseMs` filled in.
- * @param call as for `learnHeader`
+ * What the header teaches, which is the measured event of `header` mode, and in every mode that of a switch of
+ * protocols, which has no last byte worth waiting for. To be called once the answer has been classified: `peerStatus`,
+ * `headerMs`, `ending` and `failed` are read.
+ * @param call what `account` is asked about; undefined where no call is behind the attempt
+ * @returns undefined for nothing
  */
-export function learnEnd(attempt: Attempt, call: Call | undefined, now: number): void {
-  const { upstream, peer, ending } = attempt
+export function headerLesson(attempt: Attempt, call: Call | undefined, now: number): Lesson | undefined {
+  const { learning } = attempt.upstream
+  if (learning === undefined || !measuredAtHeader(attempt, learning) || !counts(learning, call))
+    return undefined
+  const time = attempt.headerMs ?? now - attempt.startedAt
+  if (failedAnswer(attempt, learning)) return { kind: 'failure', time }
+  return { kind: learning.mode === 'header' ? 'success' : 'answered', time }
+}
+
+/** The header has come: keeps what it teaches. To be called with the zone held. */
+export function learnHeader(attempt: Attempt, lesson: Lesson | undefined, now: number): void {
+  const { upstream, peer } = attempt
   const { learning } = upstream
-  if (learning === undefined || peer === undefined) return
-  const unmeasured = attempt.waiting
+  if (learning === undefined || peer === undefined || !measuredAtHeader(attempt, learning)) return
   release(attempt, peer)
+  if (lesson !== undefined) learn(attempt, peer, learning, lesson, now)
+}
+
+/**
+ * What the end of an attempt teaches, with `ending`, `failed` and `responseMs` filled in.
+ * @param call as for `headerLesson`
+ * @returns undefined for nothing
+ */
+export function endLesson(attempt: Attempt, call: Call | undefined, now: number): Lesson | undefined {
+  const { ending, waiting: unmeasured } = attempt
+  const { learning } = attempt.upstream
+  if (learning === undefined || attempt.peer === undefined) return undefined
   // These say nothing of the peer.
-  if (ending === undefined || ending === 'stale' || ending === 'no_live') return
+  if (ending === undefined || ending === 'stale' || ending === 'no_live') return undefined
+  const time = attempt.responseMs ?? now - attempt.startedAt
   if (ending === 'aborted') {
-    if (unmeasured && !learning.plain && counts(learning, call)) aborted(attempt, peer, learning, now)
-    return
+    return unmeasured && !learning.plain && counts(learning, call) ? { kind: 'aborted', time } : undefined
   }
-  if (learning.plain && ending !== 'ok') return
+  if (learning.plain && ending !== 'ok') return undefined
   const broken = ending === 'error' || ending === 'timeout' || ending === 'invalid_header'
   // A failure that does not count against the peer is this machine's own: no descriptor, no port.
-  if (broken && !attempt.failed) return
+  if (broken && !attempt.failed) return undefined
   // What was measured at the header is learnt; only a break in the body after a good header has more to say.
-  if (!unmeasured && !(broken && attempt.learnt === 'success')) return
-  if (!counts(learning, call)) return
-  if (ending === 'timeout' && unmeasured) {
-    attempt.learnt = 'failure'
-    teach(attempt, peer, learning, attempt.responseMs ?? now - attempt.startedAt, 0, now)
-  } else if (broken || failedAnswer(attempt, learning)) {
-    failure(attempt, peer, learning, now)
-  } else {
-    const time = learning.mode === 'header' ? attempt.headerMs : attempt.responseMs
-    success(attempt, peer, learning, time, now)
-  }
+  if (!unmeasured && !(broken && attempt.learnt === 'success')) return undefined
+  if (!counts(learning, call)) return undefined
+  if (ending === 'timeout' && unmeasured) return { kind: 'timeout', time }
+  if (broken || failedAnswer(attempt, learning)) return { kind: 'failure', time }
+  const header = learning.mode === 'header' ? attempt.headerMs : undefined
+  return { kind: 'success', time: header ?? time }
+}
+
+/** The attempt has ended: keeps what that teaches. To be called with the zone held. */
+export function learnEnd(attempt: Attempt, lesson: Lesson | undefined, now: number): void {
+  const { upstream, peer } = attempt
+  const { learning } = upstream
+  if (learning === undefined || peer === undefined) return
+  release(attempt, peer)
+  if (lesson !== undefined) learn(attempt, peer, learning, lesson, now)
 }
 
 /**
@@ -93,6 +110,10 @@ function release(attempt: Attempt, peer: Peer): void {
   startSum[peer.index] = left === 0 ? 0 : startSum[peer.index]! - attempt.startedAt
 }
 
+function measuredAtHeader(attempt: Attempt, learning: Learning): boolean {
+  return attempt.waiting && (learning.mode === 'header' || attempt.peerStatus === 101)
+}
+
 function counts(learning: Learning, call: Call | undefined): boolean {
   if (learning.account === undefined) return true
   if (call === undefined) return false
@@ -111,30 +132,29 @@ function failedAnswer(attempt: Attempt, learning: Learning): boolean {
   return (status >= 500 && status <= 599 && status !== 501) || status === 429
 }
 
-function success(
-  attempt: Attempt,
-  peer: Peer,
-  learning: Learning,
-  time: number | undefined,
-  now: number,
-): void {
-  attempt.learnt = 'success'
-  teach(attempt, peer, learning, time ?? now - attempt.startedAt, 1, now)
-}
-
-/** Failing fast is no merit: the time of a failure is not looked at. */
-function failure(attempt: Attempt, peer: Peer, learning: Learning, now: number): void {
-  attempt.learnt = 'failure'
-  if (learning.plain) return
-  teach(attempt, peer, learning, undefined, 0, now)
+function learn(attempt: Attempt, peer: Peer, learning: Learning, { kind, time }: Lesson, now: number): void {
+  if (kind === 'aborted') {
+    aborted(attempt, peer, learning, time, now)
+  } else if (kind === 'failure') {
+    attempt.learnt = 'failure'
+    // Failing fast is no merit: the time of a failure is not looked at.
+    if (!learning.plain) teach(attempt, peer, learning, undefined, 0, now)
+  } else if (kind === 'timeout') {
+    attempt.learnt = 'failure'
+    teach(attempt, peer, learning, time, 0, now)
+  } else if (kind === 'success') {
+    attempt.learnt = 'success'
+    teach(attempt, peer, learning, time, 1, now)
+  } else {
+    teach(attempt, peer, learning, undefined, 1, now)
+  }
 }
 
 /**
  * A client that leaves says nothing, unless it had waited longer than usual: the answer would have taken at least
  * as long. A peer without an average is held to the group's.
  */
-function aborted(attempt: Attempt, peer: Peer, learning: Learning, now: number): void {
-  const waited = attempt.responseMs ?? now - attempt.startedAt
+function aborted(attempt: Attempt, peer: Peer, learning: Learning, waited: number, now: number): void {
   const usual = base(attempt, peer) || attempt.upstream.zone.get('lastAverage')
   if (usual > 0 && waited > usual) teach(attempt, peer, learning, waited, undefined, now)
 }

@@ -4,7 +4,7 @@ import { type PeerStateEvent, peerStateChannel } from './channels.ts'
 import { ewma } from './ewma.ts'
 import { fail, succeed, unchoose } from './health.ts'
 import { count } from './histogram.ts'
-import { learnBegin, learnEnd, learnHeader } from './learn.ts'
+import { endLesson, headerLesson, learnBegin, learnEnd, learnHeader } from './learn.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { attemptReasons, type DenialReason, denialReasons } from './reasons.ts'
@@ -46,13 +46,15 @@ export function measured(attempt: Attempt, call: Call | undefined, now: number):
   if (peer === undefined || !attempt.reserved || attempt.accepted) return
   attempt.accepted = true
   attempt.headerMs ??= now - attempt.startedAt
+  // What reads variables comes before any number is changed.
+  const lesson = headerLesson(attempt, call, now)
   // A failed answer never makes a peer look fast.
   if (!attempt.failed && !attempt.next) {
     const { headerTime } = peer.zone.peers
     headerTime[peer.index] = ewma(headerTime[peer.index]!, attempt.headerMs, upstream.responseTimeFactor)
   }
   countHeader(attempt, peer)
-  learnHeader(attempt, call, now)
+  learnHeader(attempt, lesson, now)
 }
 
 /**
@@ -66,6 +68,7 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   attempt.responseMs ??= now - attempt.startedAt
   if (peer === undefined || !attempt.reserved) return
   attempt.reserved = false
+  const lesson = endLesson(attempt, call, now)
   const { zone, index } = peer
   const numbers = zone.peers
   numbers.conns[index]! -= 1
@@ -80,7 +83,7 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   }
   if (attempt.headerMs !== undefined && !attempt.accepted) countHeader(attempt, peer)
   countResponse(attempt, peer)
-  learnEnd(attempt, call, now)
+  learnEnd(attempt, lesson, now)
   judge(attempt, peer, now)
   if (peer.life.retired && numbers.conns[index] === 0) release(peer)
 }

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { Call } from '../../feedback/call.ts'
 import { usable } from '../../feedback/health.ts'
-import { learnBegin, learnEnd } from '../../feedback/learn.ts'
+import { endLesson, learnBegin, learnEnd } from '../../feedback/learn.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Ask, Env, Method } from '../../sidecar/balance/method.ts'
@@ -105,7 +105,7 @@ function measure(name: string, args: object, size: number): number {
     const attempt = running[slot]!
     conns[attempt.peer!.index]! -= 1
     attempt.ending = 'ok'
-    learnEnd(attempt, undefined, ask.now)
+    learnEnd(attempt, endLesson(attempt, undefined, ask.now), ask.now)
     running[slot] = begin(peer)
   }
 

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../feedback/call.ts'
-import { learnBegin, learnEnd, learnHeader, waitingAge } from '../../feedback/learn.ts'
+import {
+  endLesson,
+  headerLesson,
+  learnBegin,
+  learnEnd,
+  learnHeader,
+  waitingAge,
+} from '../../feedback/learn.ts'
 import { Attempt, type Ending } from '../../feedback/outcome.ts'
 import { totalShare } from '../../feedback/share-tree.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
@@ -49,7 +56,8 @@ class School {
     attempt.peerStatus = status
     attempt.headerMs = this.clock.now() - attempt.startedAt
     attempt.ending = attempt.failed ? 'http' : 'ok'
-    learnHeader(attempt, call, this.clock.now())
+    const now = this.clock.now()
+    learnHeader(attempt, headerLesson(attempt, call, now), now)
   }
 
   end(attempt: Attempt, { ending = 'ok', status, failed, call = new Call() }: End = {}): void {
@@ -58,7 +66,8 @@ class School {
     attempt.failed = failed ?? (broken || ending === 'http')
     if (!broken && attempt.peerStatus === undefined) attempt.peerStatus = status ?? 200
     attempt.responseMs = this.clock.now() - attempt.startedAt
-    learnEnd(attempt, call, this.clock.now())
+    const now = this.clock.now()
+    learnEnd(attempt, endLesson(attempt, call, now), now)
   }
 
   /** One attempt of so many milliseconds. */
@@ -142,7 +151,8 @@ test('learns nothing of a stale connection, of no peer and of what this machine 
   const nobody = new Attempt(school.upstream, undefined, school.clock.now(), '')
   nobody.ending = 'no_live'
   learnBegin(nobody, school.clock.now())
-  learnEnd(nobody, undefined, school.clock.now())
+  const now = school.clock.now()
+  learnEnd(nobody, endLesson(nobody, undefined, now), now)
   assert.deepEqual([school.column('avg'), school.column('ok'), school.column('answeredAt')], [100, 1, before])
   assert.equal(school.column('waiting'), 0)
   assert.equal(school.upstream.zone.get('answers'), 1)
@@ -287,7 +297,8 @@ test('learns only of calls that the account lets count, and counts their waits a
   assert.deepEqual([school.column('avg'), school.column('ok')], [50, 1])
   const attempt = school.begin()
   attempt.ending = 'ok'
-  learnEnd(attempt, undefined, school.clock.now())
+  const now = school.clock.now()
+  learnEnd(attempt, endLesson(attempt, undefined, now), now)
   assert.equal(school.column('avg'), 50)
 })
 
@@ -376,8 +387,8 @@ test('does nothing for a group whose method learns nothing', () => {
   learnBegin(attempt, 1000)
   assert.equal(attempt.waiting, false)
   attempt.ending = 'ok'
-  learnHeader(attempt, undefined, 1010)
-  learnEnd(attempt, undefined, 1010)
+  learnHeader(attempt, headerLesson(attempt, undefined, 1010), 1010)
+  learnEnd(attempt, endLesson(attempt, undefined, 1010), 1010)
   const { avg, ok, waiting } = upstream.zone.peers
   assert.deepEqual([avg[0], ok[0], waiting[0]], [0, 1, 0])
 })
