@@ -1,3 +1,4 @@
+import { holdGroup } from './held.ts'
 import type { RetryBudget } from './policy.ts'
 import type { Upstream } from './upstream.ts'
 import { budgetSeconds, type Zone } from './zone.ts'
@@ -7,15 +8,16 @@ import { budgetSeconds, type Zone } from './zone.ts'
  * hammered with retries on top. Requests and retries are counted by the second. A retry that waits for its back-off
  * counts as one that has begun; otherwise a thousand that wait would all find the budget untouched.
  *
- * A retry passes `mayRetry`, then `retryWaits(upstream, 1)` at once, without anything awaited in between; when it
- * goes, or is given up, `retryWaits(upstream, -1)`; and when it goes `retryBegan`.
+ * A retry passes `claimRetry`; when it goes, or is given up, `retryWaits(upstream, -1)`; and when it goes `retryBegan`.
  */
 
 /** A request asks the group for a peer: once a request, however many attempts come of it. */
 export function countRequest(upstream: Upstream, now: number): void {
   const { zone } = upstream
+  zone.enter()
   zone.add('requests', 1)
   zone.budget[cell(zone, now)]! += 1
+  zone.leave()
 }
 
 /**
@@ -33,18 +35,36 @@ export function mayRetry(upstream: Upstream, budget: RetryBudget | undefined, no
 }
 
 /**
+ * The same question by who takes the place at once, as `retryWaits(upstream, 1)` does.
+ * @returns whether it is taken
+ */
+export function claimRetry(upstream: Upstream, budget: RetryBudget | undefined, now: number): boolean {
+  const { zone } = upstream
+  zone.enter()
+  const free = mayRetry(upstream, budget, now)
+  if (free) holdGroup(zone, 'retriesWaiting', 1)
+  zone.leave()
+  return free
+}
+
+/**
  * A retry waits for its back-off, or has stopped waiting.
  * @param change 1 or -1
  */
 export function retryWaits(upstream: Upstream, change: 1 | -1): void {
-  upstream.zone.add('retriesWaiting', change)
+  const { zone } = upstream
+  zone.enter()
+  holdGroup(zone, 'retriesWaiting', change)
+  zone.leave()
 }
 
 /** A retry goes to a peer now. */
 export function retryBegan(upstream: Upstream, now: number): void {
   const { zone } = upstream
+  zone.enter()
   zone.add('retries', 1)
   zone.budget[cell(zone, now) + 1]! += 1
+  zone.leave()
 }
 
 /**

@@ -1,6 +1,6 @@
 import { monotonic } from './clock.ts'
 import { failing, markDown, markUp } from './health.ts'
-import { type Address, type Life, Peer, type ServerOptions } from './peer.ts'
+import { type Address, Peer, type ServerOptions } from './peer.ts'
 import { sumShares } from './share-tree.ts'
 import type { Upstream } from './upstream.ts'
 import { Zone } from './zone.ts'
@@ -20,9 +20,7 @@ export interface Adopted {
   readonly zone: Zone
   readonly peers: readonly Peer[]
   readonly backups: readonly Peer[]
-  /** The zone's own list of peers that only finish their calls; each leaves it when its last call has ended. */
-  readonly retired: readonly Peer[]
-  /** Peers that this change took away, those without a call included: their kept connections can be closed. */
+  /** Peers that are gone, to be given to `retire`. Their kept connections can be closed. */
   readonly removed: readonly Peer[]
 }
 
@@ -30,21 +28,23 @@ export interface Adopted {
  * Lays out a group's peers, and keeps what is known of those that it had before: a peer with the same `server` text
  * and address (among several of the same, the one at the same place) keeps its slot with averages, health, ejection,
  * turn, counters and requests in progress. A peer that is gone gets no new request and keeps its slot until its last
- * call ends.
+ * call ends: see `retire`.
  *
  * The zone is the old group's. Attempts in progress go on writing to it through their own Peer objects. Balancers must
  * be made anew afterwards, since the columns may have been replaced.
  * @param old the group of that name that runs now; undefined: there is none
  * @param wanted in configuration order
  * @param now monotonic milliseconds
+ * @param threads how many will work on the zone, where a new one is made; 0: only this one
  */
 export function adopt(
   old: Upstream | undefined,
   wanted: readonly Wanted[],
   zoneName: string,
   now: number = monotonic(),
+  threads = 0,
 ): Adopted {
-  const zone = old?.zone ?? new Zone(zoneName, roomFor(wanted.length))
+  const zone = old?.zone ?? new Zone(zoneName, roomFor(wanted.length), threads)
   zone.name = zoneName
   const before = old ? [...old.peers, ...old.backups] : []
   const known = new Map<string, Peer[]>()
@@ -57,39 +57,43 @@ export function adopt(
   const kept = wanted.map((each) => known.get(keyOf(each))?.shift())
   const stay = new Set(kept)
   const removed = before.filter((peer) => !stay.has(peer))
-  for (const peer of removed) retire(peer)
-  const back = zone.retired.filter((peer) => stay.has(peer))
-  for (const peer of back) {
-    peer.life.retired = false
-    zone.retired.splice(zone.retired.indexOf(peer), 1)
-  }
   const missing = kept.filter((peer) => peer === undefined).length
   if (missing > zone.room) zone.grow(roomFor(zone.capacity - zone.room + missing))
-  const all = wanted.map((each, i) => {
-    const from = kept[i]
-    return from ? renew(from, each, now) : create(zone, each)
-  })
-  const changed = all.some((peer, i) => peer.options.weight !== kept[i]?.options.weight)
-  if (old && (changed || removed.length > 0 || back.length > 0)) settleTurns(all)
-  const backups = all.filter((peer) => peer.options.backup)
-  if (old) refresh(zone, backups)
-  return {
-    zone,
-    peers: all.filter((peer) => !peer.options.backup),
-    backups,
-    retired: zone.retired,
-    removed,
+  const back = zone.retired.filter((peer) => stay.has(peer))
+  zone.enter()
+  try {
+    for (const peer of back) {
+      zone.settle(peer.index)
+      zone.retired.splice(zone.retired.indexOf(peer), 1)
+    }
+    const all = wanted.map((each, i) => {
+      const from = kept[i]
+      return from ? renew(from, each, now) : create(zone, each)
+    })
+    const changed = all.some((peer, i) => peer.options.weight !== kept[i]?.options.weight)
+    if (old && (changed || removed.length > 0 || back.length > 0)) settleTurns(all)
+    const backups = all.filter((peer) => peer.options.backup)
+    if (old) refresh(zone, backups)
+    return { zone, peers: all.filter((peer) => !peer.options.backup), backups, removed }
+  } finally {
+    zone.leave()
   }
 }
 
-/** Gives up the slot of a peer that carries no call any more. What was counted of it is gone with it. */
-export function release(peer: Peer): void {
-  const { zone, index } = peer
-  const at = zone.retired.findIndex((each) => each.index === index)
-  // Released already, by an attempt that ended in the same moment.
-  if (at < 0) return
-  zone.retired.splice(at, 1)
-  zone.free(index)
+/**
+ * Ends the tenancy of peers of one zone: they get no new request, and their slots are free once their last calls have
+ * ended. To be done once every thread picks from the new list, or there might be nobody left in the old one.
+ */
+export function retire(zone: Zone, peers: readonly Peer[]): void {
+  if (peers.length === 0) return
+  zone.enter()
+  for (const { index } of peers) {
+    zone.free(index)
+    zone.peers.share[index] = 0
+  }
+  refresh(zone, [])
+  zone.leave()
+  zone.retired.push(...peers)
 }
 
 function keyOf(peer: { readonly server: string; readonly name: string }): string {
@@ -101,29 +105,22 @@ function roomFor(peers: number): number {
   return Math.max(16, 2 ** Math.ceil(Math.log2(2 * peers)))
 }
 
-function retire(peer: Peer): void {
-  peer.life.retired = true
-  peer.zone.peers.share[peer.index] = 0
-  peer.zone.retired.push(peer)
-  if (peer.zone.peers.conns[peer.index] === 0) release(peer)
-}
-
 /** A new peer counts as average, and as one that always succeeded, until it is measured. */
 function create(zone: Zone, wanted: Wanted): Peer {
   const index = zone.allocate()
   if (index === undefined) throw new Error(`zone "${zone.name}" is full`)
   zone.peers.effectiveWeight[index] = wanted.options.weight
-  return frame(zone, index, wanted, { retired: false })
+  return frame(zone, index, wanted)
 }
 
-function frame(zone: Zone, index: number, wanted: Wanted, life: Life): Peer {
-  return new Peer(zone, index, wanted.server, wanted.name, wanted.address, wanted.options, life)
+function frame(zone: Zone, index: number, wanted: Wanted): Peer {
+  return new Peer(zone, index, wanted.server, wanted.name, wanted.address, wanted.options)
 }
 
 /** The same slot under changed options, and those of its numbers brought into line that depend on them. */
 function renew(from: Peer, wanted: Wanted, now: number): Peer {
   const { zone, index, options: old } = from
-  const peer = frame(zone, index, wanted, from.life)
+  const peer = frame(zone, index, wanted)
   const { options } = peer
   const numbers = zone.peers
   if (options.slow_start > 0) numbers.effectiveWeight[index] = options.weight

@@ -24,10 +24,10 @@ export function clockOrigin(): number {
 
 /** Of several readings the one least disturbed: between the two clocks' readings the thread may have had to wait. */
 function ownOrigin(): number {
-  let least = Number.POSITIVE_INFINITY
+  let closest = Number.NEGATIVE_INFINITY
   for (let i = 0; i < 20; i++) {
     const system = Number(process.hrtime.bigint()) / 1e6
-    least = Math.min(least, system - performance.now())
+    closest = Math.max(closest, system - performance.now())
   }
-  return least
+  return closest
 }

@@ -5,6 +5,7 @@ import { attemptReasons, denialReasons, signalReasons } from './reasons.ts'
  * milliseconds unless they say wall clock.
  */
 export const peerFields = [
+  'tenant', // serial number of the peer whose slot this is; 0: of none any more
   // Passive health and bookkeeping of the choice.
   'conns', // requests in progress: what least_conn, max_conns and least_time count
   'selected', // attempts begun, ever
@@ -65,6 +66,7 @@ export const latencyBucketsMs = [
 
 /** The numbers kept of each group. */
 export const groupFields = [
+  'tenants', // peers that have ever had a slot
   'requests', // requests that asked for a peer
   'answers', // attempts that taught something: the clock of forgetting
   'lastAverage',

@@ -39,7 +39,7 @@ export function exclusion(peer: Peer, single: boolean, now: number): ExclusionRe
   const { options, index } = peer
   if (options.down) return 'down'
   // A request from before a reload still has the old list before it.
-  if (peer.life.retired) return 'draining'
+  if (peer.retired) return 'draining'
   const numbers = peer.zone.peers
   const barred = numbers.barred[index]!
   if (barred !== 0) return bars[barred]
@@ -171,7 +171,7 @@ export function downtime(peer: Peer, now: number): number {
 export function peerState(peer: Peer, now: number): PeerState {
   const { options, index } = peer
   const numbers = peer.zone.peers
-  if (peer.life.retired) return 'draining'
+  if (peer.retired) return 'draining'
   if (options.down) return 'down'
   const bar = bars[numbers.barred[index]!]
   if (bar !== undefined) return bar

@@ -1,5 +1,6 @@
 import type { Call } from './call.ts'
 import { ewma, staleness } from './ewma.ts'
+import { endWait, holdWait } from './held.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { setShare, totalShare, walkLimit } from './share-tree.ts'
@@ -17,8 +18,7 @@ export function learnBegin(attempt: Attempt, now: number): void {
   if (upstream.learning === undefined || peer === undefined || attempt.waiting) return
   attempt.waiting = true
   attempt.startedAt = now
-  upstream.zone.peers.waiting[peer.index]! += 1
-  upstream.zone.peers.startSum[peer.index]! += now
+  holdWait(upstream.zone, peer.index, now)
 }
 
 /** What an attempt teaches, read of it and of its call before anybody holds the group's numbers. */
@@ -103,11 +103,7 @@ export function waitingAge(peer: Peer, now: number): number {
 function release(attempt: Attempt, peer: Peer): void {
   if (!attempt.waiting) return
   attempt.waiting = false
-  const { waiting, startSum } = attempt.upstream.zone.peers
-  const left = Math.max(0, waiting[peer.index]! - 1)
-  waiting[peer.index] = left
-  // At none the sum starts afresh, so that its rounding errors never add up.
-  startSum[peer.index] = left === 0 ? 0 : startSum[peer.index]! - attempt.startedAt
+  endWait(attempt.upstream.zone, peer.index, attempt.startedAt)
 }
 
 function measuredAtHeader(attempt: Attempt, learning: Learning): boolean {
@@ -207,7 +203,7 @@ function share(upstream: Upstream, learning: Learning, peer: Peer, before: numbe
   const trees = learning.plain === true && upstream.peers.length > walkLimit
   // A first average moves the group's mean, by which peers without one are measured: take it anew at the next pick.
   if (before === 0 && (trees || zone.get('lastAverage') === 0)) zone.set('medianAt', 0)
-  if (!trees || peer.options.backup || peer.life.retired) return
+  if (!trees || peer.options.backup || peer.retired) return
   const floor = totalShare(zone) / upstream.peers.length / 100
   setShare(zone, peer.index, Math.max(1 / zone.peers.avg[peer.index]!, floor))
 }

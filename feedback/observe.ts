@@ -1,10 +1,10 @@
 import type { Call } from './call.ts'
-import { release } from './carry.ts'
 import { type PeerStateEvent, peerStateChannel } from './channels.ts'
 import { ewma } from './ewma.ts'
 import { fail, succeed, unchoose } from './health.ts'
+import { holdConn } from './held.ts'
 import { count } from './histogram.ts'
-import { endLesson, headerLesson, learnBegin, learnEnd, learnHeader } from './learn.ts'
+import { endLesson, headerLesson, type Lesson, learnBegin, learnEnd, learnHeader } from './learn.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { attemptReasons, type DenialReason, denialReasons } from './reasons.ts'
@@ -18,14 +18,17 @@ import type { Upstream } from './upstream.ts'
 const reasonIndex = new Map(attemptReasons.map((reason, index) => [reason, index]))
 const denialIndex = new Map(denialReasons.map((reason, index) => [reason, index]))
 
-/** The peer has been chosen: from now on the attempt counts among its requests in progress. */
+/**
+ * The peer has been chosen: from now on the attempt counts among its requests in progress. Where several threads share
+ * the zone, to be called before `leave` of the choice, so that nobody else comes between.
+ */
 export function begin(attempt: Attempt, now: number): void {
   const { peer, upstream } = attempt
   if (peer === undefined || attempt.reserved) return
   attempt.reserved = true
   attempt.startedAt = now
   const numbers = peer.zone.peers
-  numbers.conns[peer.index]! += 1
+  holdConn(peer.zone, peer.index, 1)
   numbers.selected[peer.index]! += 1
   numbers.selectedWallAt[peer.index] = Date.now()
   // The choice itself starts the wait for the next half-open attempt of a peer that is set aside.
@@ -46,15 +49,20 @@ export function measured(attempt: Attempt, call: Call | undefined, now: number):
   if (peer === undefined || !attempt.reserved || attempt.accepted) return
   attempt.accepted = true
   attempt.headerMs ??= now - attempt.startedAt
-  // What reads variables comes before any number is changed.
   const lesson = headerLesson(attempt, call, now)
-  // A failed answer never makes a peer look fast.
-  if (!attempt.failed && !attempt.next) {
-    const { headerTime } = peer.zone.peers
-    headerTime[peer.index] = ewma(headerTime[peer.index]!, attempt.headerMs, upstream.responseTimeFactor)
+  const { zone, index } = peer
+  zone.enter()
+  try {
+    // A failed answer never makes a peer look fast.
+    if (!attempt.failed && !attempt.next) {
+      const { headerTime } = zone.peers
+      headerTime[index] = ewma(headerTime[index]!, attempt.headerMs, upstream.responseTimeFactor)
+    }
+    countHeader(attempt, peer)
+    learnHeader(attempt, lesson, now)
+  } finally {
+    zone.leave()
   }
-  countHeader(attempt, peer)
-  learnHeader(attempt, lesson, now)
 }
 
 /**
@@ -69,9 +77,26 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   if (peer === undefined || !attempt.reserved) return
   attempt.reserved = false
   const lesson = endLesson(attempt, call, now)
+  peer.zone.enter()
+  let change: PeerStateEvent | undefined
+  try {
+    change = ended(attempt, peer, lesson, now)
+  } finally {
+    peer.zone.leave()
+  }
+  if (change !== undefined) peerStateChannel.publish(change)
+}
+
+/** @returns the change of the peer's state that came of it */
+function ended(
+  attempt: Attempt,
+  peer: Peer,
+  lesson: Lesson | undefined,
+  now: number,
+): PeerStateEvent | undefined {
   const { zone, index } = peer
   const numbers = zone.peers
-  numbers.conns[index]! -= 1
+  holdConn(zone, index, -1)
   numbers.bytesSent[index]! += attempt.bytesSent
   numbers.bytesReceived[index]! += attempt.bytesReceived
   if (attempt.reason === undefined) numbers.succeeded[index]! += 1
@@ -84,13 +109,15 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   if (attempt.headerMs !== undefined && !attempt.accepted) countHeader(attempt, peer)
   countResponse(attempt, peer)
   learnEnd(attempt, lesson, now)
-  judge(attempt, peer, now)
-  if (peer.life.retired && numbers.conns[index] === 0) release(peer)
+  return judge(attempt, peer, now)
 }
 
 /** Counts a request of the group that gets no attempt, or no further one. */
 export function deny(upstream: Upstream, reason: DenialReason): void {
-  upstream.zone.denials[denialIndex.get(reason)!]! += 1
+  const { zone } = upstream
+  zone.enter()
+  zone.denials[denialIndex.get(reason)!]! += 1
+  zone.leave()
 }
 
 function countHeader(attempt: Attempt, peer: Peer): void {
@@ -109,30 +136,20 @@ function countResponse(attempt: Attempt, peer: Peer): void {
   responseTime[peer.index] = ewma(responseTime[peer.index]!, responseMs!, attempt.upstream.responseTimeFactor)
 }
 
-/** Lets passive health know, and tells of the change where the peer was set aside or taken back by it. */
-function judge(attempt: Attempt, peer: Peer, now: number): void {
+/** Lets passive health know. @returns the change, where the peer was set aside or taken back by it */
+function judge(attempt: Attempt, peer: Peer, now: number): PeerStateEvent | undefined {
   const { upstream, ending } = attempt
   const { fails, downtimeMs } = peer.zone.peers
   if (attempt.failed) {
-    if (fail(peer, upstream.single, now)) tell(upstream, peer, 'unavailable', fails[peer.index]!, 0)
-  } else if (ending === 'ok' || ending === 'http') {
-    const before = downtimeMs[peer.index]!
-    const back = succeed(peer, now, attempt.startedAt)
-    if (back && !upstream.single) tell(upstream, peer, 'up', 0, downtimeMs[peer.index]! - before)
-  } else {
-    // Nothing was learnt of the peer, so a half-open attempt must not keep the next one waiting.
-    unchoose(peer, attempt.startedAt)
+    if (!fail(peer, upstream.single, now)) return undefined
+    return { upstream, peer, state: 'unavailable', fails: fails[peer.index]!, downtimeMs: 0 }
   }
-}
-
-function tell(
-  upstream: Upstream,
-  peer: Peer,
-  state: PeerStateEvent['state'],
-  fails: number,
-  downtimeMs: number,
-): void {
-  if (!peerStateChannel.hasSubscribers) return
-  const event: PeerStateEvent = { upstream, peer, state, fails, downtimeMs }
-  peerStateChannel.publish(event)
+  if (ending === 'ok' || ending === 'http') {
+    const before = downtimeMs[peer.index]!
+    if (!succeed(peer, now, attempt.startedAt) || upstream.single) return undefined
+    return { upstream, peer, state: 'up', fails: 0, downtimeMs: downtimeMs[peer.index]! - before }
+  }
+  // Nothing was learnt of the peer, so a half-open attempt must not keep the next one waiting.
+  unchoose(peer, attempt.startedAt)
+  return undefined
 }

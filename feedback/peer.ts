@@ -24,12 +24,6 @@ export interface ServerOptions {
   readonly sid: string
 }
 
-/** What every Peer object of one slot shares, over all reloads. */
-export interface Life {
-  /** Whether the configuration no longer has the peer: it finishes its calls and gets no new one. */
-  retired: boolean
-}
-
 /** One address of a server: the configured frame around a slot of numbers in its group's zone. */
 export class Peer {
   /** `127.0.0.1:8081`, `[::1]:80` or `unix:/path`: its key in the status tree and its name in logs. */
@@ -41,7 +35,8 @@ export class Peer {
   readonly zone: Zone
   /** Its slot in every column of the zone. */
   readonly index: number
-  readonly life: Life
+  /** Whose slot it was when this object was made; see `retired`. */
+  readonly tenant: number
 
   constructor(
     zone: Zone,
@@ -50,7 +45,7 @@ export class Peer {
     name: string,
     address: Address,
     options: ServerOptions,
-    life: Life = { retired: false },
+    tenant: number = zone.peers.tenant[index]!,
   ) {
     this.zone = zone
     this.index = index
@@ -58,6 +53,11 @@ export class Peer {
     this.name = name
     this.address = address
     this.options = options
-    this.life = life
+    this.tenant = tenant
+  }
+
+  /** Whether the configuration no longer has the peer: it finishes its calls and gets no new one. */
+  get retired(): boolean {
+    return this.zone.peers.tenant[this.index] !== this.tenant
   }
 }

@@ -6,17 +6,46 @@ import {
   type PeerField,
   peerFields,
 } from './fields.ts'
+import { Lock, lockWords } from './lock.ts'
 import type { Peer } from './peer.ts'
 import { attemptReasons, denialReasons, signalReasons } from './reasons.ts'
 
 /** Statuses 100 to 599 have a counter each; every other one shares the last. */
 const codes = 501
 const buckets = latencyBucketsMs.length + 1
+/** What each thread has a column, and a number of the group, of its own of. */
+const heldColumns = 3
+const heldGroup = 2
 /** Seconds the retry budget looks back at most. */
 export const budgetSeconds = 64
 
 /** One column of numbers: the same field of every peer, by the peer's index. */
 export type Column = Float64Array
+
+/** What another thread needs to work on the same zone; can be posted to it. */
+export interface SharedZone {
+  /** Tells zones apart over all reloads. */
+  readonly id: number
+  readonly name: string
+  readonly capacity: number
+  readonly threads: number
+  readonly buffer: SharedArrayBuffer
+}
+
+/** What a thread holds of the group's numbers at the moment, and what has to be given back when it dies. */
+export interface Held {
+  readonly conns: Column
+  readonly waiting: Column
+  readonly startSum: Column
+  /** `retriesWaiting` and `keepalive`. */
+  readonly group: Float64Array
+}
+
+/** Words before the numbers: the lock, and whether the zone has moved to another buffer. A cache line. */
+const headWords = 16
+const movedWord = lockWords
+
+let serial = 0
 
 /**
  * The state of one group: every number kept of its peers, column by column, in one shared buffer. A column of a
@@ -24,11 +53,17 @@ export type Column = Float64Array
  *
  * A zone outlives reloads. `grow` lays it out anew and puts longer columns in the place of the old ones, so a column
  * is to be taken from the zone whenever it is used, and not to be kept.
+ *
+ * Where several threads work on it, whoever changes numbers does so between `enter` and `leave`. In a program of one
+ * thread both do nothing.
  */
 export class Zone {
+  readonly id: number
   name: string
   /** How many peers fit. */
   capacity!: number
+  /** How many threads work on it, each with a row of its own for what it holds; 0: only this one, and no rows. */
+  readonly threads: number
   buffer!: SharedArrayBuffer
   group!: Float64Array
   /** Counters of `denialReasons`. */
@@ -49,23 +84,52 @@ export class Zone {
   headerSum!: Column
   responseHistogram!: readonly Column[]
   responseSum!: Column
-  /** Peers that the configuration no longer has and that still carry a call; see carry.ts. */
-  readonly retired: Peer[] = []
-  #used: Uint8Array
+  /** By thread; see held.ts. */
+  held!: readonly Held[]
+  /** This thread's row; undefined in a thread that only looks on, and where there is one thread. */
+  row: Held | undefined = undefined
+  /** Told of the new place of a zone that grows, before any thread can come upon the old one's end. */
+  onMove: ((shared: SharedZone) => void) | undefined = undefined
+  /** Brings a zone that has moved to its new place, by `move`. For threads that did not move it. */
+  follow: (() => void) | undefined = undefined
+  readonly #retired: Peer[] = []
+  readonly #thread: number
+  #words!: Int32Array
+  #lock: Lock | undefined = undefined
 
-  constructor(name: string, capacity: number) {
+  /** @param threads how many threads will work on it; 0: only this one */
+  constructor(name: string, capacity: number, threads = 0, shared?: SharedZone, thread = -1) {
     this.name = name
-    this.#used = new Uint8Array(capacity)
-    this.#lay(capacity)
+    this.threads = threads
+    this.#thread = thread
+    this.id = shared ? shared.id : serial
+    if (shared === undefined) serial += 1
+    this.#lay(capacity, shared?.buffer)
   }
 
-  #lay(capacity: number): void {
+  /**
+   * A zone that another thread has made.
+   * @param thread which of its rows is this thread's, from 0; -1: it only looks on
+   */
+  static attach(shared: SharedZone, thread: number): Zone {
+    return new Zone(shared.name, shared.capacity, shared.threads, shared, thread)
+  }
+
+  /** For another thread. */
+  share(): SharedZone {
+    const { id, name, capacity, threads, buffer } = this
+    return { id, name, capacity, threads, buffer }
+  }
+
+  #lay(capacity: number, buffer: SharedArrayBuffer | undefined): void {
     const words = attemptReasons.length + signalReasons.length
-    const columns = peerFields.length + words + codes + 2 * (buckets + 1)
-    const fixed = groupFields.length + denialReasons.length + budgetSeconds * 3
+    const columns = peerFields.length + words + codes + 2 * (buckets + 1) + heldColumns * this.threads
+    const fixed = groupFields.length + denialReasons.length + budgetSeconds * 3 + heldGroup * this.threads
     this.capacity = capacity
-    this.buffer = new SharedArrayBuffer(8 * (columns * capacity + fixed))
-    let offset = 0
+    this.buffer = buffer ?? new SharedArrayBuffer(4 * headWords + 8 * (columns * capacity + fixed))
+    this.#words = new Int32Array(this.buffer, 0, headWords)
+    this.#lock = this.threads > 0 ? new Lock(this.#words, 0) : undefined
+    let offset = 4 * headWords
     const take = (length: number): Float64Array => {
       const view = new Float64Array(this.buffer, offset, length)
       offset += 8 * length
@@ -86,25 +150,71 @@ export class Zone {
     this.headerSum = take(capacity)
     this.responseHistogram = takeMany(buckets)
     this.responseSum = take(capacity)
+    this.held = Array.from({ length: this.threads }, () => ({
+      conns: take(capacity),
+      waiting: take(capacity),
+      startSum: take(capacity),
+      group: take(heldGroup),
+    }))
+    this.row = this.held[this.#thread]
+  }
+
+  /** From here to `leave` no other thread changes the zone. Nothing in between may await, throw or enter again. */
+  enter(): void {
+    if (this.#lock === undefined) return
+    this.#lock.take()
+    while (Atomics.load(this.#words, movedWord) !== 0) {
+      this.#lock.free()
+      if (this.follow === undefined) throw new Error(`zone "${this.name}" has moved and nobody says where`)
+      this.follow()
+      this.#lock.take()
+    }
+  }
+
+  leave(): void {
+    this.#lock?.free()
+  }
+
+  /** Peers that the configuration no longer has and that still carry a call; see carry.ts. */
+  get retired(): Peer[] {
+    this.#prune()
+    return this.#retired
+  }
+
+  #prune(): void {
+    const list = this.#retired
+    for (let i = list.length - 1; i >= 0; i--) if (this.#isFree(list[i]!.index)) list.splice(i, 1)
+  }
+
+  #isFree(index: number): boolean {
+    return this.peers.tenant[index] === 0 && this.peers.conns[index]! <= 0
   }
 
   /** How many slots are free. */
   get room(): number {
     let free = 0
-    for (const used of this.#used) if (used === 0) free += 1
+    for (let index = 0; index < this.capacity; index++) if (this.#isFree(index)) free += 1
     return free
   }
 
   /** Makes room for more peers. Every slot keeps its index and its numbers. */
   grow(capacity: number): void {
     if (capacity <= this.capacity) return
-    const before = [this.group, this.denials, this.budget, ...this.#columns()]
-    this.#lay(capacity)
-    const after = [this.group, this.denials, this.budget, ...this.#columns()]
-    for (const [i, numbers] of before.entries()) after[i]!.set(numbers)
-    const used = new Uint8Array(capacity)
-    used.set(this.#used)
-    this.#used = used
+    this.enter()
+    const words = this.#words
+    const lock = this.#lock
+    const before = [...this.#all()]
+    this.#lay(capacity, undefined)
+    let i = 0
+    for (const numbers of this.#all()) numbers.set(before[i++]!)
+    this.onMove?.(this.share())
+    Atomics.store(words, movedWord, 1)
+    lock?.free()
+  }
+
+  /** Goes where another thread has moved it. */
+  move(shared: SharedZone): void {
+    this.#lay(shared.capacity, shared.buffer)
   }
 
   get(field: GroupField): number {
@@ -121,22 +231,42 @@ export class Zone {
   }
 
   /**
-   * Takes a free slot and clears it; a new peer counts as one that always succeeded.
+   * Takes a free slot and clears it; a new peer counts as one that always succeeded. Only one thread of a program does
+   * so, the one that reads the configuration.
    * @returns undefined when the zone is full
    */
   allocate(): number | undefined {
-    const index = this.#used.indexOf(0)
-    if (index < 0) return undefined
-    this.#used[index] = 1
-    // Memory that was never written stays unwritten: most of it is counters of statuses that nobody sends.
-    for (const column of this.#columns()) if (column[index] !== 0) column[index] = 0
-    this.peers.ok[index] = 1
-    this.peers.weightFactor[index] = 1
-    return index
+    // Its list must not name a slot that is somebody else's from now on.
+    this.#prune()
+    for (let index = 0; index < this.capacity; index++) {
+      if (!this.#isFree(index)) continue
+      // Memory that was never written stays unwritten: most of it is counters of statuses that nobody sends.
+      for (const column of this.#columns()) if (column[index] !== 0) column[index] = 0
+      this.peers.ok[index] = 1
+      this.peers.weightFactor[index] = 1
+      this.settle(index)
+      return index
+    }
+    return undefined
   }
 
+  /** Gives a slot to another tenant: Peer objects of the one before no longer count as the configuration's. */
+  settle(index: number): void {
+    this.add('tenants', 1)
+    this.peers.tenant[index] = this.get('tenants')
+  }
+
+  /** Takes the tenancy of a slot away. Once no call is in progress there it is free. */
   free(index: number): void {
-    this.#used[index] = 0
+    this.peers.tenant[index] = 0
+  }
+
+  *#all(): Generator<Float64Array> {
+    yield this.group
+    yield this.denials
+    yield this.budget
+    yield* this.#columns()
+    for (const { group } of this.held) yield group
   }
 
   *#columns(): Generator<Column> {
@@ -148,5 +278,10 @@ export class Zone {
     yield* this.responseHistogram
     yield this.headerSum
     yield this.responseSum
+    for (const { conns, waiting, startSum } of this.held) {
+      yield conns
+      yield waiting
+      yield startSum
+    }
   }
 }

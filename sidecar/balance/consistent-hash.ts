@@ -38,8 +38,13 @@ export class ConsistentHash implements Balancer {
     )
   }
 
-  pick(ask: Ask): Peer | undefined {
+  /** The key is evaluated once a request. */
+  read(ask: Ask): void {
     if (typeof ask.memo !== 'string') ask.memo = this.#key(ask.call)
+  }
+
+  pick(ask: Ask): Peer | undefined {
+    this.read(ask)
     const key = ask.memo
     const { hashes, owners } = this.#ring
     if (typeof key === 'string' && key !== '' && this.#peers.length > 1) {

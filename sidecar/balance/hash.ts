@@ -20,9 +20,13 @@ export class Hash implements Balancer {
     this.#key = key
   }
 
-  pick(ask: Ask): Peer | undefined {
-    // The key is evaluated once a request.
+  /** The key is evaluated once a request. */
+  read(ask: Ask): void {
     if (typeof ask.memo !== 'string') ask.memo = this.#key(ask.call)
+  }
+
+  pick(ask: Ask): Peer | undefined {
+    this.read(ask)
     const key = ask.memo
     const { total, peers } = this.#weights
     // Both go on through the request's retries: how many hashes were made, and how many of them came to nothing.

@@ -37,6 +37,8 @@ export interface Ask {
 
 /** A method at work on one list of peers. Nothing in it awaits; while it picks it holds the group's state. */
 export interface Balancer {
+  /** Reads what it needs of the call into `ask.memo`, before the group's state is held. */
+  read?(ask: Ask): void
   /** @returns undefined when nobody is ready */
   pick(ask: Ask): Peer | undefined
   /**

@@ -51,6 +51,18 @@ export class Selection implements Ask {
    * @returns the attempt, begun; undefined when nobody is eligible (see `denial`)
    */
   next(): Attempt | undefined {
+    const { upstream, primary } = this.group
+    // What the method reads of the call is read before the zone is held.
+    primary.read?.(this)
+    upstream.zone.enter()
+    try {
+      return this.#next()
+    } finally {
+      upstream.zone.leave()
+    }
+  }
+
+  #next(): Attempt | undefined {
     const { upstream, primary, backup } = this.group
     this.now = this.#env.now()
     let peer = this.#backup ? undefined : this.#ask(primary)
@@ -69,7 +81,7 @@ export class Selection implements Ask {
     let pick = this.pick || upstream.method
     if (this.#backup) pick = 'backup'
     else if (upstream.single) pick = 'single'
-    return this.reserve(peer, pick)
+    return this.#reserve(peer, pick)
   }
 
   #ask(balancer: Balancer): Peer | undefined {
@@ -84,6 +96,16 @@ export class Selection implements Ask {
    * @param pick how the choice was made, for `$upstream_pick`
    */
   reserve(peer: Peer, pick: string): Attempt {
+    const { zone } = this.group.upstream
+    zone.enter()
+    try {
+      return this.#reserve(peer, pick)
+    } finally {
+      zone.leave()
+    }
+  }
+
+  #reserve(peer: Peer, pick: string): Attempt {
     const now = this.#env.now()
     const attempt = new Attempt(this.group.upstream, peer, now, pick)
     attempt.drifted = this.drifted

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { type Adopted, adopt, type Wanted } from '../../feedback/carry.ts'
+import { type Adopted, adopt, retire, type Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Address, ServerOptions } from '../../feedback/peer.ts'
 import { Upstream } from '../../feedback/upstream.ts'
@@ -63,7 +63,8 @@ export async function planGroups(http: HttpBlock, implied: readonly string[]): P
       for (const [key, group] of old) {
         if (groups.has(key)) continue
         group.pool.close()
-        adopt(group.balancing.upstream, [], group.balancing.upstream.name)
+        const { zone, peers, backups } = group.balancing.upstream
+        retire(zone, [...peers, ...backups])
       }
       return groups
     },
@@ -148,6 +149,7 @@ function live(plan: Plan, http: HttpBlock, variables: Variables, old: LiveGroup 
   const pool = old?.pool ?? new Pool(adopted.zone, options)
   pool.configure(options)
   for (const peer of adopted.removed) pool.close(peer.name)
+  retire(adopted.zone, adopted.removed)
   return { balancing: new Group(upstream, primary, backup), pool }
 }
 

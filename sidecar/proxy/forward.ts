@@ -1,4 +1,4 @@
-import { countRequest, mayRetry, retryBegan, retryWaits } from '../../feedback/budget.ts'
+import { claimRetry, countRequest, retryBegan, retryWaits } from '../../feedback/budget.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { deny, observe } from '../../feedback/observe.ts'
@@ -106,8 +106,7 @@ class Run {
         verdict = this.#judge(trial, result)
       }
       if (verdict.next) {
-        // From the verdict on the retry has its place in the budget, or others would find that one free too.
-        retryWaits(upstream, 1)
+        // From the verdict on the retry has its place in the budget: see `#judge`.
         this.#end(trial, result, verdict)
         this.#retries += 1
         const stayed = await this.#backOff()
@@ -185,7 +184,7 @@ class Run {
         replayable: body === undefined || Buffer.isBuffer(body) || body.replayable,
         triesLeft: this.#triesLeft,
         elapsedMs: now - (this.#firstAt ?? now),
-        mayRetry: () => policy.budget === undefined || mayRetry(upstream, policy.budget, now),
+        mayRetry: () => claimRetry(upstream, policy.budget, now),
       },
     )
   }

@@ -1,5 +1,5 @@
 import { monotonic } from '../../feedback/clock.ts'
-import { groupFields } from '../../feedback/fields.ts'
+import { holdGroup } from '../../feedback/held.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Group } from '../balance/pick.ts'
@@ -22,8 +22,6 @@ export interface PeerGroup {
   readonly balancing: Group
   readonly pool: Pool
 }
-
-const idleField = groupFields.indexOf('keepalive')
 
 /**
  * The idle connections of one group: taken after a peer was chosen, by its address, the most recent first; when
@@ -80,7 +78,7 @@ export class Pool {
     if (stack) stack.push(connection)
     else this.#idle.set(connection.key, [connection])
     this.#order.add(connection)
-    this.#count()
+    this.#count(1)
     this.#shrink()
     this.#sweeper ??= setInterval(() => this.#sweep(), 1000).unref()
   }
@@ -108,7 +106,7 @@ export class Pool {
       if (at >= 0) stack.splice(at, 1)
       if (stack.length === 0) this.#idle.delete(connection.key)
     }
-    this.#count()
+    this.#count(-1)
   }
 
   #shrink(): void {
@@ -134,7 +132,9 @@ export class Pool {
     }
   }
 
-  #count(): void {
-    this.#zone.group[idleField] = this.#order.size
+  #count(change: 1 | -1): void {
+    this.#zone.enter()
+    holdGroup(this.#zone, 'keepalive', change)
+    this.#zone.leave()
   }
 }

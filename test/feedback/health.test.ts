@@ -225,7 +225,7 @@ for (const [retired, down, failed, busy, ramp, state, excluded] of precedence) {
     if (failed) fail(peer, false, clock.now())
     if (busy) chosen(upstream, peer, clock.now())
     if (ramp) peer.zone.peers.slowAt[peer.index] = clock.now()
-    peer.life.retired = retired
+    if (retired) peer.zone.free(peer.index)
     assert.equal(peerState(peer, clock.now()), state)
     assert.equal(exclusion(peer, false, clock.now()), excluded)
   })
