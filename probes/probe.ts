@@ -39,6 +39,8 @@ export interface Orders {
 export interface ProbeFailure {
   readonly ending: Ending
   readonly reason: AttemptReason
+  /** Whether this machine could not even ask (no file descriptor, no port), which says nothing of the peer. */
+  readonly local?: boolean | undefined
 }
 
 /** What came of asking. A kind says what it saw, and judges only where nobody else can. */
