@@ -49,6 +49,8 @@ export const metricsTable: readonly Metric[] = [
   program('connections_dropped_total', 'counter', 'Client connections closed for a limit.', 'listeners'),
   program('connections_active', 'gauge', 'Client connections with a request in progress.', 'listeners'),
   program('connections_idle', 'gauge', 'Client connections between requests.', 'listeners'),
+  program('threads', 'gauge', 'Threads that serve clients.', 'threads'),
+  program('threads_replaced_total', 'counter', 'Threads that died and were replaced.', 'threads'),
   program('ready', 'gauge', 'Whether /readyz says 200.', 'program'),
   program('config_generation', 'gauge', 'Configurations loaded since the start.', 'program'),
   program(

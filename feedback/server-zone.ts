@@ -1,34 +1,88 @@
 import type { Call } from './call.ts'
+import { Rows } from './rows.ts'
+
+/** Statuses have three digits. */
+const codes = 1000
+const fields = ['total', 'processing', 'discarded', 'received', 'sent'] as const
+const [total, processing, discarded, received, sent] = [0, 1, 2, 3, 4]
+
+/** What another thread needs to count in the same zone; can be posted to it. */
+export interface SharedServerZone {
+  readonly name: string
+  readonly buffer: SharedArrayBuffer
+}
 
 /** Counters of the client side of one `status_zone`: what its servers or locations were asked and answered. */
 export class ServerZone {
   readonly name: string
-  /** Requests received, the running ones included. */
-  total = 0
-  processing = 0
-  /** Requests that ended without a response: the client went away, or `return 444`. */
-  discarded = 0
-  /** Responses by exact status. */
-  readonly responses = new Map<number, number>()
-  /** Bytes from and to clients, heads included. */
-  received = 0
-  sent = 0
+  readonly #rows: Rows
 
-  constructor(name: string) {
+  /**
+   * @param threads how many count in it
+   * @param thread which of them this is, from 0
+   * @param shared the zone that another thread has made; undefined makes one
+   */
+  constructor(name: string, threads = 1, thread = 0, shared?: SharedServerZone) {
     this.name = name
+    this.#rows = new Rows(fields.length + codes, threads, thread, shared?.buffer)
+  }
+
+  share(): SharedServerZone {
+    return { name: this.name, buffer: this.#rows.buffer }
+  }
+
+  /** Requests received, the running ones included. */
+  get total(): number {
+    return this.#rows.sum(total)
+  }
+
+  get processing(): number {
+    return this.#rows.sum(processing)
+  }
+
+  /** Requests that ended without a response: the client went away, or `return 444`. */
+  get discarded(): number {
+    return this.#rows.sum(discarded)
+  }
+
+  /** Bytes from clients, heads included. */
+  get received(): number {
+    return this.#rows.sum(received)
+  }
+
+  /** Bytes to clients, heads included. */
+  get sent(): number {
+    return this.#rows.sum(sent)
+  }
+
+  /** Responses by exact status, in order; those that never were are left out. */
+  get responses(): ReadonlyMap<number, number> {
+    const found = new Map<number, number>()
+    for (let code = 0; code < codes; code++) {
+      const count = this.#rows.sum(fields.length + code)
+      if (count > 0) found.set(code, count)
+    }
+    return found
   }
 
   begin(): void {
-    this.total += 1
-    this.processing += 1
+    const row = this.#rows.own
+    row[total]! += 1
+    row[processing]! += 1
   }
 
   /** Counts a finished request. A call whose head was never sent counts as discarded. */
   end(call: Call): void {
-    this.processing -= 1
-    this.received += call.requestLength
-    this.sent += call.bytesSent
-    if (call.bytesSent === 0) this.discarded += 1
-    else this.responses.set(call.status, (this.responses.get(call.status) ?? 0) + 1)
+    const row = this.#rows.own
+    row[processing]! -= 1
+    row[received]! += call.requestLength
+    row[sent]! += call.bytesSent
+    if (call.bytesSent === 0) row[discarded]! += 1
+    else row[fields.length + Math.min(codes - 1, Math.max(0, call.status))]! += 1
+  }
+
+  /** A thread has died: what it was processing is over. */
+  clear(thread: number): void {
+    this.#rows.clear(thread, [processing])
   }
 }

@@ -1,27 +1,48 @@
 import { monotonic } from '../feedback/clock.ts'
+import type { Tally } from '../feedback/tally.ts'
 import type { Facts } from './admin/facts.ts'
 import { masked } from './admin/running.ts'
-import { upstreamFacts } from './build/running.ts'
-import type { Program } from './program.ts'
+import type { LiveGroup } from './build/groups.ts'
+import { type Running, upstreamFacts } from './build/running.ts'
+import type { Model } from './config/model.ts'
+import type { Reloaded } from './reloads.ts'
 import { version } from './version.ts'
 
-const startedAt = Date.now()
+/** What of the program is shown. */
+export interface ProgramView {
+  /** Wall clock milliseconds. */
+  readonly startedAt: number
+  readonly phase: 'starting' | 'ready' | 'draining'
+  readonly generation: number
+  /** Wall clock milliseconds. */
+  readonly loadedAt: number
+  readonly loaded: { readonly model: Model } | undefined
+  readonly token: string | undefined
+  readonly running: Running | undefined
+  readonly tally: Tally
+  /** Groups that the configuration no longer has and that still carry calls. */
+  readonly removed: Iterable<LiveGroup>
+  readonly reloads: {
+    readonly last: (Reloaded & { readonly at: number }) | undefined
+    ask(): Promise<Reloaded>
+  }
+  readonly threads: { readonly running: number; readonly replaced: number }
+}
 
 /** What the admin server may know of the program. Everything is read when it is asked for. */
-export function programFacts(program: Program): Facts {
+export function programFacts(program: ProgramView): Facts {
   return {
     version,
     clock: { now: () => monotonic(), wall: () => Date.now() },
-    startedAt,
+    startedAt: program.startedAt,
     generation: () => program.generation,
     loadedAt: () => program.loadedAt,
     model: () => masked(program.loaded?.model ?? {}),
     connections() {
-      const counts = program.listeners?.counts
-      if (counts === undefined) return { accepted: 0, dropped: 0, active: 0, idle: 0 }
-      const { accepted, dropped, open, active } = counts
+      const { accepted, dropped, open, active } = program.tally.all()
       return { accepted, dropped, active, idle: open - active }
     },
+    threads: () => program.threads,
     upstreams: () => (program.running ? upstreamFacts(program.running, program.removed) : []),
     serverZones: () => program.running?.serverZones ?? new Map(),
     locationZones: () => program.running?.locationZones ?? new Map(),

@@ -1,46 +1,48 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { retire } from '../feedback/carry.ts'
 import { monotonic } from '../feedback/clock.ts'
-import { prometheusResponse } from './admin/prometheus.ts'
-import { apiPath, statusResponse } from './admin/status.ts'
+import { Tally } from '../feedback/tally.ts'
 import { Admins } from './admins.ts'
 import type { LiveGroup } from './build/groups.ts'
+import { shareMemory } from './build/memory.ts'
 import type { Running } from './build/running.ts'
 import type { Loaded } from './config/load.ts'
 import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
+import { type Crew, OneThread } from './crew.ts'
 import { drain } from './drain.ts'
-import { mostConnections } from './limits.ts'
-import { mistakeOf, stackOf } from './mistake.ts'
-import { programFacts } from './program-facts.ts'
-import { Listeners } from './proxy/listener.ts'
-import { Serving } from './proxy/serving.ts'
-import { Tunnels } from './proxy/upgrade.ts'
+import { mistakeOf } from './mistake.ts'
+import { type ProgramView, programFacts } from './program-facts.ts'
+import { canShare } from './proxy/bind.ts'
 import { makeReady, type Ready } from './ready.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
+import type { Setup } from './setup.ts'
 import { accessLogPaths, pathOf, type Source } from './source.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
-import { escapeText } from './telemetry/log-format.ts'
+import { Threads, threadsWanted } from './threads.ts'
 
 /** The program at work: one configuration in force, replaced as a whole by a reload. */
-export class Program {
+export class Program implements ProgramView {
   readonly reloads: Reloads
+  /** Wall clock milliseconds. */
+  readonly startedAt = Date.now()
   readonly #source: Source
-  readonly #tunnels = new Tunnels()
   readonly #facts = programFacts(this)
   readonly #admins = new Admins(this.#facts, (text) => errorLog.log('alert', text))
   readonly #watch: ConfigWatch
   readonly #removed = new Set<LiveGroup>()
-  #serving: Serving | undefined
-  #listeners: Listeners | undefined
+  #tally = new Tally()
+  #crew: Crew | undefined
   #loaded: Loaded | undefined
   #token: string | undefined
   #running: Running | undefined
   #phase: 'starting' | 'ready' | 'draining' = 'starting'
   #generation = 0
   #loadedAt = 0
-  #fullAt = Number.NEGATIVE_INFINITY
+  /** How many threads serve beside this one; 0: none. */
+  #threads = 0
 
   constructor(source: Source) {
     this.#source = source
@@ -67,8 +69,14 @@ export class Program {
   get running(): Running | undefined {
     return this.#running
   }
-  get listeners(): Listeners | undefined {
-    return this.#listeners
+  get tally(): Tally {
+    return this.#tally
+  }
+  get crew(): Crew | undefined {
+    return this.#crew
+  }
+  get threads(): Crew['threads'] {
+    return this.#crew?.threads ?? { running: 0, replaced: 0 }
   }
   /** Groups that the configuration no longer has and that still carry calls. */
   get removed(): Iterable<LiveGroup> {
@@ -79,39 +87,52 @@ export class Program {
   }
 
   /**
-   * Opens everything; afterwards it serves.
+   * Reads the configuration, opens everything, and serves.
+   * @param read told of the configuration as soon as it is known to be good
    * @throws Error with nginx's words
    */
-  async start(ready: Ready): Promise<void> {
+  async start(read: (loaded: Loaded) => void): Promise<void> {
+    const ready = await makeReady(this.#source, undefined, async (loaded) => {
+      await this.#muster(loaded)
+      return this.#threads
+    })
+    read(ready.loaded)
     errorLog.configure(ready.errorLogs)
     logAttempts()
+    const crew = this.#crew!
+    await crew.open(ready.prepared.listens)
     const running = ready.prepared.commit()
-    this.#serving = new Serving(running.router, {
-      tunnels: this.#tunnels,
-      status: (call, path, location) =>
-        statusResponse(
-          this.#facts,
-          apiPath(path, location, call.uri),
-          call.args,
-          call.method,
-          call.serverAddr,
-        ),
-      prometheus: (template, method) => prometheusResponse(this.#facts, template, method),
-      complain: ({ connection, remoteAddr, serverName, method, target, httpVersion }, text) => {
-        const request = `${method} ${target} HTTP/${httpVersion}`
-        errorLog.log(
-          'error',
-          `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}, request: "${escapeText(request)}"`,
-        )
-      },
-      broken: (error) => errorLog.log('alert', stackOf(error)),
-    })
-    this.#listeners = new Listeners(this.#serving, mostConnections, () => this.#full())
     this.#inForce(ready, running)
     const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
     admin.commit()
-    await this.#listeners.apply(running.listens)
+    await crew.use(running, () => this.#setupOf(ready, running))
     this.#phase = 'ready'
+  }
+
+  /** Decides who serves. */
+  async #muster({ model }: Loaded): Promise<void> {
+    const wanted = threadsWanted(model)
+    if (wanted > 1 && (await canShare())) {
+      this.#threads = wanted
+      this.#tally = new Tally(wanted)
+      this.#crew = new Threads(wanted, this.#tally, this.startedAt)
+      return
+    }
+    if (wanted > 1) errorLog.log('warn', 'threads cannot share an address on this system: one thread serves')
+    this.#crew = new OneThread(this.#facts, this.#tally)
+  }
+
+  #setupOf({ loaded, prepared, errorLogs }: Ready, running: Running): Setup {
+    return {
+      model: loaded.model,
+      prefix: this.#source.prefix,
+      plans: prepared.plans,
+      memory: shareMemory(prepared.plans, running),
+      errorLogs,
+      ports: this.#crew instanceof Threads ? this.#crew.ports : new Map(),
+      generation: this.#generation,
+      loadedAt: this.#loadedAt,
+    }
   }
 
   /**
@@ -119,37 +140,42 @@ export class Program {
    * @returns whether everything has ended by itself
    */
   async drain(): Promise<boolean> {
-    const listeners = this.#listeners
+    const crew = this.#crew
     const { drain_delay = '0s', drain_timeout = '30s' } = this.#running?.model ?? {}
     this.#phase = 'draining'
     this.#watch.watch([])
-    if (listeners === undefined) return true
-    const serving = this.#serving
+    if (crew === undefined) return true
     return drain(
       {
-        begin: () => listeners.drain(),
-        close: () => listeners.stopListening(),
-        closeIdle: () => listeners.closeIdle(),
-        requests: () => Math.max(0, (serving?.inProgress ?? 0) - this.#tunnels.size),
-        tunnels: () => this.#tunnels.size,
-        endTunnels: () => this.#tunnels.end(),
-        destroy: () => listeners.destroy(),
+        begin: () => crew.begin(),
+        close: () => crew.close(),
+        closeIdle: () => crew.closeIdle(),
+        requests: () => {
+          const { requests, tunnels } = this.#tally.all()
+          return Math.max(0, requests - tunnels)
+        },
+        tunnels: () => this.#tally.all().tunnels,
+        endTunnels: () => crew.endTunnels(),
+        destroy: () => crew.destroy(),
       },
       { delay: timeMs(drain_delay) ?? 0, timeout: timeMs(drain_timeout) ?? 30_000 },
       (ms) => wait(ms),
-      () => monotonic(),
+      monotonic,
     )
   }
 
   async #reload(): Promise<Reloaded> {
-    if (this.#phase !== 'ready') return { ok: false, error: 'not now: the program starts or ends' }
+    const crew = this.#crew
+    if (this.#phase !== 'ready' || crew === undefined) {
+      return { ok: false, error: 'not now: the program starts or ends' }
+    }
     this.#watch.noted()
     let ready: Ready
     try {
-      ready = await makeReady(this.#source, this.#running)
+      ready = await makeReady(this.#source, this.#running, async () => this.#threads)
       const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
       try {
-        await this.#listeners!.apply(ready.prepared.listens)
+        await crew.open(ready.prepared.listens)
       } catch (error) {
         admin.rollback()
         throw error
@@ -164,25 +190,21 @@ export class Program {
     const before = this.#running?.groups ?? new Map<string, LiveGroup>()
     errorLog.configure(ready.errorLogs)
     const running = ready.prepared.commit()
-    this.#serving!.use(running.router)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
     this.#inForce(ready, running)
+    await crew.use(running, () => this.#setupOf(ready, running))
+    for (const { group, peers } of running.leaving) retire(group.balancing.upstream.zone, peers)
     const logs = [
       ...ready.errorLogs.map(({ path }) => path),
       ...accessLogPaths(running.model, this.#source.prefix),
     ]
     logFiles.keepOnly(['stdout', 'stderr', ...logs])
     for (const text of ready.loaded.warnings) errorLog.log('warn', text)
+    if (threadsWanted(running.model) !== Math.max(1, this.#threads)) {
+      errorLog.log('warn', 'the number of worker threads changes at the next start')
+    }
     errorLog.log('notice', `configuration reloaded, generation ${this.#generation}`)
     return { ok: true }
-  }
-
-  /** A connection was closed as it came. Said once a minute at most, since a flood brings many. */
-  #full(): void {
-    const now = monotonic()
-    if (now - this.#fullAt < 60_000) return
-    this.#fullAt = now
-    errorLog.log('crit', `${this.#listeners?.counts.open} connections are open, new ones are closed at once`)
   }
 
   #inForce(ready: Ready, running: Running): void {

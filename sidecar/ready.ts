@@ -19,17 +19,28 @@ export interface Ready {
 
 /**
  * Reads a configuration and puts it together, without touching what runs.
+ * @param threads how many threads will serve by it beside this one; 0: this one does
  * @throws Error with nginx's words, ConfigError where the place is known
  */
-export async function makeReady(source: Source, old: Running | undefined): Promise<Ready> {
+export async function makeReady(
+  source: Source,
+  old: Running | undefined,
+  threads: (loaded: Loaded) => Promise<number>,
+): Promise<Ready> {
   const loaded = load(source.file, loadOptions(source))
-  return completed(source, loaded, old)
+  return completed(source, loaded, old, await threads(loaded))
 }
 
 /** The same for a configuration that has been read. */
-export async function completed(source: Source, loaded: Loaded, old: Running | undefined): Promise<Ready> {
+export async function completed(
+  source: Source,
+  loaded: Loaded,
+  old: Running | undefined,
+  threads = 0,
+): Promise<Ready> {
   const { model } = loaded
-  const prepared = await prepare(loaded, { prefix: source.prefix, version }, old).catch((error: unknown) => {
+  const options = { prefix: source.prefix, version }
+  const prepared = await prepare(loaded, options, old, threads).catch((error: unknown) => {
     throw placed(error, loaded)
   })
   const errorLogs = errorLogsOf(model, source)

@@ -1,10 +1,8 @@
 import { mistakeOf, stackOf } from './mistake.ts'
 import { removePid, writePid } from './pid-file.ts'
 import { Program } from './program.ts'
-import { makeReady } from './ready.ts'
 import { say } from './say.ts'
 import { pidPath, type Source } from './source.ts'
-import { reopenLogs } from './telemetry/access-log.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { failureText } from './telemetry/system-error.ts'
 
@@ -25,11 +23,11 @@ export async function serve(source: Source): Promise<void> {
   // A signal that comes before everything is open ends a start, without ceremony.
   listenToSignals(program)
   try {
-    const ready = await makeReady(source, undefined)
-    for (const text of ready.loaded.warnings) say(`[warn] ${text}`)
-    for (const text of ready.loaded.notices) say(`[notice] ${text}`)
-    await program.start(ready)
-    const path = pidPath(ready.loaded.model, source.prefix)
+    await program.start(({ warnings, notices }) => {
+      for (const text of warnings) say(`[warn] ${text}`)
+      for (const text of notices) say(`[notice] ${text}`)
+    })
+    const path = pidPath(program.loaded?.model ?? {}, source.prefix)
     try {
       writePid(path)
       process.on('exit', () => removePid(path))
@@ -48,19 +46,22 @@ function fail(text: string): never {
 
 function listenToSignals(program: Program): void {
   let ending = false
-  const leave = (code: number) => process.exit(code)
+  const leave = async (code: number) => {
+    await program.crew?.leave()
+    process.exit(code)
+  }
   const drain = (signal: NodeJS.Signals) => {
-    if (ending || program.phase === 'starting') return leave(1)
+    if (ending || program.phase === 'starting') return void leave(1)
     ending = true
     errorLog.log('notice', `${signal}: draining`)
     program.drain().then((alone) => {
       errorLog.log('notice', alone ? 'drained, exiting' : 'drain timeout, exiting')
-      leave(0)
+      void leave(0)
     })
   }
   process.on('SIGTERM', drain)
   process.on('SIGQUIT', drain)
-  process.on('SIGINT', () => leave(ending ? 1 : 0))
+  process.on('SIGINT', () => void leave(ending ? 1 : 0))
   process.on('SIGHUP', () => void program.reloads.ask())
-  process.on('SIGUSR1', () => reopenLogs())
+  process.on('SIGUSR1', () => program.crew?.reopen())
 }

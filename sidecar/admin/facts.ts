@@ -21,6 +21,8 @@ export interface Facts {
   /** The running configuration as plain data. The admin server masks secrets when it shows it. */
   model(): unknown
   connections(): Connections
+  /** Threads that serve now, and how many have died and were replaced. */
+  threads(): { readonly running: number; readonly replaced: number }
   /** Every HTTP group, with or without `zone`, in configuration order. */
   upstreams(): Iterable<UpstreamFacts>
   /** `status_zone` of servers and of locations, by name, in configuration order. */

@@ -18,6 +18,8 @@ export const programNumbers: ReadonlyMap<string, (facts: Facts) => number> = new
   ['evenkeel_connections_dropped_total', (facts: Facts) => facts.connections().dropped],
   ['evenkeel_connections_active', (facts: Facts) => facts.connections().active],
   ['evenkeel_connections_idle', (facts: Facts) => facts.connections().idle],
+  ['evenkeel_threads', (facts: Facts) => facts.threads().running],
+  ['evenkeel_threads_replaced_total', (facts: Facts) => facts.threads().replaced],
   ['evenkeel_ready', (facts: Facts) => (facts.ready() && !facts.draining() ? 1 : 0)],
   ['evenkeel_config_generation', (facts: Facts) => facts.generation()],
   ['evenkeel_config_loaded_timestamp_seconds', (facts: Facts) => facts.loadedAt() / 1000],

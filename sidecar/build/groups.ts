@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import { type Adopted, adopt, retire, type Wanted } from '../../feedback/carry.ts'
+import type { Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import type { Address, ServerOptions } from '../../feedback/peer.ts'
+import type { Address, Peer, ServerOptions } from '../../feedback/peer.ts'
 import { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
+import type { Zone } from '../../feedback/zone.ts'
 import type { Env, Method } from '../balance/method.ts'
 import { defaultMethod, methods } from '../balance/methods.ts'
 import { Group } from '../balance/pick.ts'
@@ -13,6 +14,7 @@ import { formatAddress, serverAddress } from '../config/address.ts'
 import type { HttpBlock, LocationBlock, ServerLine, UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
+import type { Memory } from './memory.ts'
 
 /** A group as it runs. Its pool and the numbers of its peers live on across reloads. */
 export interface LiveGroup extends PeerGroup {
@@ -20,19 +22,25 @@ export interface LiveGroup extends PeerGroup {
   readonly pool: Pool
 }
 
-/** Groups whose hosts are known, ready to be built. */
-export interface PlannedGroups {
-  /**
-   * Builds them. With the groups that run now, by lower-case name, what was learnt of peers that stay is taken over,
-   * and those groups must not be given new requests afterwards.
-   */
-  build(variables: Variables, old: ReadonlyMap<string, LiveGroup>): ReadonlyMap<string, LiveGroup>
+/** Peers that a reload takes away, with the group whose zone and pool they have. */
+export interface Leaving {
+  readonly group: LiveGroup
+  readonly peers: readonly Peer[]
+}
+
+/** The groups of a configuration, and what is no longer among them. */
+export interface BuiltGroups {
+  /** By lower-case name. */
+  readonly groups: ReadonlyMap<string, LiveGroup>
+  /** To be seen off once requests go by the new groups. */
+  readonly leaving: readonly Leaving[]
 }
 
 /** A host that is not known. The message is nginx's. */
 export class HostNotFound extends Error {}
 
-interface Plan {
+/** A group as it is to be built, its hosts looked up. Plain data. */
+export interface Plan {
   readonly name: string
   readonly block: UpstreamBlock
   readonly wanted: readonly Wanted[]
@@ -44,7 +52,7 @@ const env: Env = { now: () => monotonic(), random: Math.random }
  * Looks up the hosts of every group of the configuration, the ones that a `proxy_pass` to a host implies too.
  * @throws HostNotFound
  */
-export async function planGroups(http: HttpBlock, implied: readonly string[]): Promise<PlannedGroups> {
+export async function planGroups(http: HttpBlock, implied: readonly string[]): Promise<readonly Plan[]> {
   const blocks = new Map<string, UpstreamBlock>(Object.entries(http.upstreams ?? {}))
   for (const authority of implied) blocks.set(authority, { servers: [{ address: authority }] })
   const plans: Plan[] = []
@@ -53,22 +61,40 @@ export async function planGroups(http: HttpBlock, implied: readonly string[]): P
     for (const line of block.servers ?? []) wanted.push(...(await peersOf(line)))
     plans.push({ name, block, wanted })
   }
-  return {
-    build(variables, old) {
-      const groups = new Map<string, LiveGroup>()
-      for (const plan of plans) {
-        const key = plan.name.toLowerCase()
-        groups.set(key, live(plan, http, variables, old.get(key)))
-      }
-      for (const [key, group] of old) {
-        if (groups.has(key)) continue
-        group.pool.close()
-        const { zone, peers, backups } = group.balancing.upstream
-        retire(zone, [...peers, ...backups])
-      }
-      return groups
-    },
+  return plans
+}
+
+/**
+ * Builds the groups. With those that run now, by lower-case name, what was learnt of peers that stay is taken over.
+ * @param memory where their numbers lie
+ */
+export function buildGroups(
+  plans: readonly Plan[],
+  http: HttpBlock,
+  variables: Variables,
+  memory: Memory,
+  old: ReadonlyMap<string, LiveGroup>,
+): BuiltGroups {
+  const groups = new Map<string, LiveGroup>()
+  const leaving: Leaving[] = []
+  for (const plan of plans) {
+    const key = plan.name.toLowerCase()
+    const { zone, peers, backups, removed } = memory.seat(plan, old.get(key))
+    const group = live(plan, http, variables, { zone, peers, backups }, old.get(key))
+    groups.set(key, group)
+    if (removed.length > 0) leaving.push({ group, peers: removed })
   }
+  for (const [key, group] of old) {
+    if (groups.has(key)) continue
+    const { peers, backups } = group.balancing.upstream
+    leaving.push({ group, peers: [...peers, ...backups] })
+  }
+  return { groups, leaving }
+}
+
+/** Closes the connections kept to peers that are gone. */
+export function closeLeaving(leaving: readonly Leaving[]): void {
+  for (const { group, peers } of leaving) for (const { name } of peers) group.pool.close(name)
 }
 
 /** Every authority that a `proxy_pass` without variables names and that is no group. */
@@ -127,17 +153,19 @@ function serverOptions(line: ServerLine, name: string): ServerOptions {
   }
 }
 
-function live(plan: Plan, http: HttpBlock, variables: Variables, old: LiveGroup | undefined): LiveGroup {
-  const { block, name } = plan
-  const adopted: Adopted = adopt(old?.balancing.upstream, plan.wanted, name)
+function live(
+  { block, name }: Plan,
+  http: HttpBlock,
+  variables: Variables,
+  seated: { readonly zone: Zone; readonly peers: readonly Peer[]; readonly backups: readonly Peer[] },
+  old: LiveGroup | undefined,
+): LiveGroup {
   const factor = (block.response_time_factor ?? http.response_time_factor ?? 90) / 100
   const { method, args } = methodOf(block)
   const compile = (text: string) => variables.compile(text)
   const upstream = new Upstream({
     name,
-    zone: adopted.zone,
-    peers: adopted.peers,
-    backups: adopted.backups,
+    ...seated,
     method: method.name,
     learning: method.learning(args, compile),
     responseTimeFactor: factor,
@@ -146,10 +174,8 @@ function live(plan: Plan, http: HttpBlock, variables: Variables, old: LiveGroup 
   const backup =
     upstream.backups.length > 0 ? method.create(upstream, upstream.backups, args, env, compile) : undefined
   const options = poolOptions(block)
-  const pool = old?.pool ?? new Pool(adopted.zone, options)
+  const pool = old?.pool ?? new Pool(seated.zone, options)
   pool.configure(options)
-  for (const peer of adopted.removed) pool.close(peer.name)
-  retire(adopted.zone, adopted.removed)
   return { balancing: new Group(upstream, primary, backup), pool }
 }
 

@@ -3,7 +3,7 @@ import { Call } from '../../feedback/call.ts'
 import { usable } from '../../feedback/health.ts'
 import { declareMaps } from '../../feedback/map.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import { ServerZone } from '../../feedback/server-zone.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
 import { Variables } from '../../feedback/variables.ts'
 import type { BudgetFacts, Template, UpstreamFacts } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
@@ -11,11 +11,20 @@ import { exclusion } from '../balance/pick.ts'
 import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
-import type { ListenAddress, ListenSpec } from '../proxy/listener.ts'
+import type { ListenAddress } from '../proxy/bind.ts'
+import type { ListenSpec } from '../proxy/listener.ts'
 import type { Route } from '../proxy/route.ts'
 import type { Router } from '../proxy/routes.ts'
 import { AccessLogs } from '../telemetry/access-log.ts'
-import { impliedAuthorities, type LiveGroup, type PlannedGroups, planGroups } from './groups.ts'
+import {
+  buildGroups,
+  impliedAuthorities,
+  type Leaving,
+  type LiveGroup,
+  type Plan,
+  planGroups,
+} from './groups.ts'
+import { type JoinedMemory, type Memory, ownMemory } from './memory.ts'
 import { buildRouter } from './routes.ts'
 import { declareNames } from './scripts.ts'
 
@@ -31,11 +40,14 @@ export interface Running {
   readonly serverZones: ReadonlyMap<string, ServerZone>
   readonly locationZones: ReadonlyMap<string, ServerZone>
   readonly templates: ReadonlyMap<string, Template>
+  /** Peers of the configuration before it that this one has no more. */
+  readonly leaving: readonly Leaving[]
 }
 
 /** A configuration that is known to be good, and has not touched what runs. */
 export interface Prepared {
   readonly listens: readonly ListenSpec[]
+  readonly plans: readonly Plan[]
   /** Makes it live: what was learnt of groups and peers that stay is taken over. */
   commit(): Running
 }
@@ -48,38 +60,54 @@ export interface BuildOptions {
 
 /**
  * Builds a configuration's live objects, on their own at first, so that every mistake shows before anything changes.
+ * @param threads how many will work on it beside this one; 0: this one does it all
  * @throws Error with nginx's words for what only building shows: an unknown variable, host, or log format
  */
 export async function prepare(
   loaded: Loaded,
   options: BuildOptions,
   old: Running | undefined,
+  threads = 0,
 ): Promise<Prepared> {
   const http = loaded.model.http ?? {}
   const implied = impliedAuthorities(http, (text) =>
     hasVariables(text) ? undefined : proxyAddress(text).authority,
   )
   const plans = await planGroups(http, implied)
-  const rehearsal = assemble(loaded.model, http, plans, options, undefined)
+  const memory = ownMemory(threads)
+  const rehearsal = assemble(loaded.model, plans, options, memory, undefined)
   return {
     listens: rehearsal.listens,
-    commit: () => (old ? assemble(loaded.model, http, plans, options, old) : rehearsal),
+    plans,
+    commit: () => (old ? assemble(loaded.model, plans, options, memory, old) : rehearsal),
   }
+}
+
+/** The same configuration in another thread, in the memory that the first one has made. */
+export function join(
+  model: Model,
+  plans: readonly Plan[],
+  options: BuildOptions,
+  memory: JoinedMemory,
+  old: Running | undefined,
+): Running {
+  return assemble(model, plans, options, memory, old)
 }
 
 function assemble(
   model: Model,
-  http: HttpBlock,
-  plans: PlannedGroups,
+  plans: readonly Plan[],
   options: BuildOptions,
+  memory: Memory,
   old: Running | undefined,
 ): Running {
+  const http = model.http ?? {}
   const variables = new Variables({ version: options.version })
   const setValue = variables.declareSet('p8s_value')
   declareMaps(http.maps ?? {}, variables)
   declareNames(http, variables)
   const logs = new AccessLogs(variables, http.log_format ?? [])
-  const groups = plans.build(variables, old?.groups ?? new Map())
+  const { groups, leaving } = buildGroups(plans, http, variables, memory, old?.groups ?? new Map())
   const serverZones = new Map<string, ServerZone>()
   const locationZones = new Map<string, ServerZone>()
   // The functions below live as long as the routes do. They see these two maps and not `old` itself, which would hold
@@ -91,7 +119,7 @@ function assemble(
     group: (authority) => groups.get(authority.toLowerCase()),
     zone(kind, name) {
       const zones = kind === 'server' ? serverZones : locationZones
-      const zone = zones.get(name) ?? zonesBefore[kind]?.get(name) ?? new ServerZone(name)
+      const zone = zones.get(name) ?? memory.serverZone(kind, name, zonesBefore[kind]?.get(name))
       zones.set(name, zone)
       return zone
     },
@@ -113,7 +141,7 @@ function assemble(
     templates.set(name, template(block.metrics ?? [], compile))
   }
   const listens = router.keys().map((key) => listenSpec(key, http, router))
-  return { model, router, routes, groups, listens, serverZones, locationZones, templates }
+  return { model, router, routes, groups, listens, serverZones, locationZones, templates, leaving }
 }
 
 function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {

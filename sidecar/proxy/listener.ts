@@ -1,25 +1,15 @@
-import { unlinkSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
-import { connect, Server as NetServer, type Socket } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
+import { type ClientCounts, Tally } from '../../feedback/tally.ts'
+import { type Bind, bind } from './bind.ts'
 import { type ClientConnection, Exchange, type Upgrade } from './exchange.ts'
 import { clientAddress, makeCall } from './request-call.ts'
 import type { Settings } from './route.ts'
 
-/** Where to listen. */
-export type ListenAddress =
-  /** `host` undefined: every address, IPv6 too where there is any. */
-  | { readonly kind: 'tcp'; readonly host: string | undefined; readonly port: number }
-  | { readonly kind: 'unix'; readonly path: string }
-
 /** One address to listen on and what its default server says of connections. */
-export interface ListenSpec {
-  /** Canonical text: `*:80`, `127.0.0.1:80`, `[::1]:80`, `unix:/path`. Listeners are compared by it. */
-  readonly key: string
-  readonly address: ListenAddress
-  /** Length of the accept queue. */
-  readonly backlog: number
+export interface ListenSpec extends Bind {
   /** Milliseconds for a whole request head. */
   readonly headerTimeout: number
   /** Most bytes of request line and headers together. */
@@ -46,15 +36,6 @@ export interface Handler {
   malformed(call: Call, settings: Settings): void
 }
 
-/** Numbers of the client's side, over all listeners. */
-export interface ConnectionCounts {
-  accepted: number
-  dropped: number
-  open: number
-  /** Open ones with a request in progress. */
-  active: number
-}
-
 /** How many requests may wait on a connection before no more are read from it. */
 const mostWaiting = 16
 
@@ -65,30 +46,52 @@ interface Open {
   removed: boolean
 }
 
-/** A failure to listen, with the address: `bind() to 127.0.0.1:80 failed (98: Address already in use)`. */
-export class ListenError extends Error {}
+/** What several threads that listen on the same addresses have to know of each other. */
+export interface Sharing {
+  /** How many listen. */
+  readonly threads: number
+  /** Which of them this is, from 0. */
+  readonly thread: number
+  readonly tally: Tally
+}
 
 /** The client side: listens, reads request heads, and hands each on as an exchange. */
 export class Listeners {
-  readonly counts: ConnectionCounts = { accepted: 0, dropped: 0, open: 0, active: 0 }
+  readonly counts: ClientCounts
   #handler: Handler
   #open = new Map<string, Open>()
   #connections = new Map<Socket, ClientConnection>()
   #current = new Map<Socket, Exchange>()
-  #serial = 0
+  #serial: number
   #draining = false
 
+  readonly #sharing: Sharing
   readonly #limit: number
   readonly #dropped: () => void
 
   /**
-   * @param limit most connections at once; one more is closed as it comes, before the system runs out of descriptors
+   * @param limit most connections at once, those of all threads together; one more is closed as it comes, before the
+   *   system runs out of descriptors
    * @param dropped told of each connection that was
    */
-  constructor(handler: Handler, limit = Number.POSITIVE_INFINITY, dropped: () => void = () => {}) {
+  constructor(
+    handler: Handler,
+    sharing: Sharing = { threads: 1, thread: 0, tally: new Tally() },
+    limit = Number.POSITIVE_INFINITY,
+    dropped: () => void = () => {},
+  ) {
     this.#handler = handler
+    this.#sharing = sharing
+    this.counts = sharing.tally.own
+    // Serial numbers of connections are the process's: each thread has every so manieth.
+    this.#serial = sharing.thread + 1 - sharing.threads
     this.#limit = limit
     this.#dropped = dropped
+  }
+
+  get #full(): boolean {
+    const { threads, tally } = this.#sharing
+    return (threads > 1 ? tally.all().open : this.counts.open) >= this.#limit
   }
 
   /** Addresses listened on, with the port that was taken where port 0 was asked for. */
@@ -109,6 +112,8 @@ export class Listeners {
     const opened: Open[] = []
     try {
       for (const spec of specs) {
+        // A Unix socket has no way to spread its connections: one thread has them all.
+        if (spec.address.kind === 'unix' && this.#sharing.thread > 0) continue
         if (!this.#open.has(spec.key)) opened.push(await this.#listen(spec))
       }
     } catch (error) {
@@ -156,7 +161,6 @@ export class Listeners {
   }
 
   async #listen(spec: ListenSpec): Promise<Open> {
-    if (spec.address.kind === 'unix') await removeStaleSocket(spec.address.path)
     const server = createServer({
       maxHeaderSize: spec.maxHead,
       requestTimeout: 0,
@@ -193,14 +197,7 @@ export class Listeners {
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
       this.#clientError(open, error, socket),
     )
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(spec.key, error)))
-      const { address, backlog } = spec
-      const done = () => resolve()
-      if (address.kind === 'unix') server.listen({ path: address.path, backlog }, done)
-      else if (address.host === undefined) server.listen({ port: address.port, backlog }, done)
-      else server.listen({ host: address.host, port: address.port, backlog, ipv6Only: true }, done)
-    })
+    await bind(server, spec, this.#sharing.threads > 1)
     // A failure to accept one connection; the listener itself goes on.
     server.on('error', () => this.#drop())
     return open
@@ -212,12 +209,12 @@ export class Listeners {
   }
 
   #connected(socket: Socket): void {
-    if (this.counts.open >= this.#limit) {
+    if (this.#full) {
       this.#drop()
       socket.destroy()
       return
     }
-    this.#serial += 1
+    this.#serial += this.#sharing.threads
     const connection: ClientConnection = {
       socket,
       serial: this.#serial,
@@ -391,30 +388,4 @@ function plainResponse(status: number): string {
     `HTTP/1.1 ${status} ${phrase}\r\nServer: evenkeel\r\nContent-Type: text/plain\r\n` +
     `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
   )
-}
-
-const errorTexts: Readonly<Record<string, string>> = {
-  EADDRINUSE: '98: Address already in use',
-  EACCES: '13: Permission denied',
-  EADDRNOTAVAIL: '99: Cannot assign requested address',
-  ENOENT: '2: No such file or directory',
-}
-
-function listenError(key: string, error: NodeJS.ErrnoException): ListenError {
-  return new ListenError(
-    `bind() to ${key.replace(/^\*/, '0.0.0.0')} failed (${errorTexts[error.code ?? ''] ?? error.message})`,
-  )
-}
-
-/** A socket file that nobody listens on any more is left over from a process that was killed. */
-async function removeStaleSocket(path: string): Promise<void> {
-  const stale = await new Promise<boolean>((resolve) => {
-    const socket = connect(path)
-    socket.on('connect', () => {
-      socket.destroy()
-      resolve(false)
-    })
-    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'))
-  })
-  if (stale) unlinkSync(path)
 }

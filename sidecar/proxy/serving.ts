@@ -1,5 +1,6 @@
 import type { Call } from '../../feedback/call.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { ClientCounts } from '../../feedback/tally.ts'
 import { publishRequest } from '../telemetry/channels.ts'
 import type { Exchange } from './exchange.ts'
 import { type ForwardEnv, forward } from './forward.ts'
@@ -33,18 +34,15 @@ export class Serving implements Handler {
   /** Requests on addresses that are open already while their routes are not yet in force. */
   #early: (() => void)[] = []
   readonly #env: ServingEnv
-  /** Requests in progress: what a drain waits for. */
-  #inProgress = 0
+  /** `requests` of it are those in progress: what a drain waits for. */
+  readonly #counts: ClientCounts
   /** Zones that a request is counted in, until it ends. */
   readonly #zones = new WeakMap<Exchange, ServerZone[]>()
 
-  constructor(router: Router, env: ServingEnv) {
+  constructor(router: Router, env: ServingEnv, counts: ClientCounts) {
     this.#env = env
+    this.#counts = counts
     this.use(router)
-  }
-
-  get inProgress(): number {
-    return this.#inProgress
   }
 
   /** Takes other routes for requests that begin from now on. */
@@ -56,7 +54,7 @@ export class Serving implements Handler {
   }
 
   serve(exchange: Exchange, key: string): void {
-    this.#inProgress += 1
+    this.#counts.requests += 1
     this.#run(exchange, key).then(
       () => exchange.handled(),
       (error: unknown) => {
@@ -68,7 +66,7 @@ export class Serving implements Handler {
   }
 
   ended(exchange: Exchange): void {
-    this.#inProgress -= 1
+    this.#counts.requests -= 1
     const { call } = exchange
     for (const zone of this.#zones.get(exchange) ?? []) zone.end(call)
     for (const log of exchange.settings.accessLogs) log(call)

@@ -1,21 +1,26 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
+import type { ClientCounts } from '../../feedback/tally.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Tunnels in progress, so that a drain can end them. */
 export class Tunnels {
-  #open = new Set<() => void>()
+  readonly #open = new Set<() => void>()
+  readonly #counts: ClientCounts
 
-  get size(): number {
-    return this.#open.size
+  constructor(counts: ClientCounts) {
+    this.#counts = counts
   }
 
   /** Registers a tunnel by what ends it. @returns takes it back */
   add(end: () => void): () => void {
     this.#open.add(end)
-    return () => this.#open.delete(end)
+    this.#counts.tunnels += 1
+    return () => {
+      if (this.#open.delete(end)) this.#counts.tunnels -= 1
+    }
   }
 
   /** Ends every tunnel in order: FIN to both sides. No frame is put into a protocol that is not looked at. */

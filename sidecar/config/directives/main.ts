@@ -86,7 +86,7 @@ export const mainDirectives = [
   directive({
     name: 'worker_processes',
     in: ['main'],
-    doc: 'Number of worker threads; `auto` is one a processor. Read and checked; the program has one thread.',
+    doc: 'Number of worker threads, 64 at most; `auto` is one a processor. A change takes effect at the next start.',
     default: '1',
     args: Type.Union([Type.Literal('auto'), integer(1, 1024)]),
     wrong: (word) => `invalid value "${word}" in "worker_processes" directive`,

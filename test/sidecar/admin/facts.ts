@@ -77,6 +77,7 @@ export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[]
     generation: () => 1,
     loadedAt: () => wall,
     model: () => ({ http: {} }),
+    threads: () => ({ running: 1, replaced: 0 }),
     connections: () => ({ accepted: 7, dropped: 1, active: 2, idle: 3 }),
     upstreams: () => groups,
     serverZones: () => new Map(),

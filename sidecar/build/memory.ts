@@ -1,0 +1,132 @@
+import { type Adopted, adopt } from '../../feedback/carry.ts'
+import { monotonic } from '../../feedback/clock.ts'
+import { Peer } from '../../feedback/peer.ts'
+import { ServerZone, type SharedServerZone } from '../../feedback/server-zone.ts'
+import { type SharedZone, Zone } from '../../feedback/zone.ts'
+import type { LiveGroup, Plan } from './groups.ts'
+
+export type ServerZoneKind = 'server' | 'location'
+
+/** Where the numbers of a configuration lie: one thread makes the place, the others join it there. */
+export interface Memory {
+  /**
+   * Peers of a group, in their zone.
+   * @param old the group of that name that runs now
+   */
+  seat(plan: Plan, old: LiveGroup | undefined): Adopted
+  /** @param old the zone of that kind and name that is counted in now */
+  serverZone(kind: ServerZoneKind, name: string, old: ServerZone | undefined): ServerZone
+}
+
+/**
+ * Memory of the thread that reads the configuration.
+ * @param threads how many others work on it; 0: this one alone
+ */
+export function ownMemory(threads: number): Memory {
+  return {
+    seat: (plan, old) => adopt(old?.balancing.upstream, plan.wanted, plan.name, monotonic(), threads),
+    serverZone: (_kind, name, old) => old ?? new ServerZone(name, Math.max(1, threads)),
+  }
+}
+
+/** A group's zone, and the slots of its peers in the order of its plan. */
+interface SharedGroup {
+  readonly zone: SharedZone
+  readonly seats: readonly { readonly index: number; readonly tenant: number }[]
+}
+
+/** What another thread needs to join; plain data. */
+export interface SharedMemory {
+  /** By lower-case name of the group. */
+  readonly groups: ReadonlyMap<string, SharedGroup>
+  readonly serverZones: Readonly<Record<ServerZoneKind, ReadonlyMap<string, SharedServerZone>>>
+}
+
+/** What a running configuration has that can be shared. */
+export function shareMemory(
+  plans: readonly Plan[],
+  running: {
+    readonly groups: ReadonlyMap<string, LiveGroup>
+    readonly serverZones: ReadonlyMap<string, ServerZone>
+    readonly locationZones: ReadonlyMap<string, ServerZone>
+  },
+): SharedMemory {
+  const groups = new Map<string, SharedGroup>()
+  for (const plan of plans) {
+    const key = plan.name.toLowerCase()
+    const { zone, peers, backups } = running.groups.get(key)!.balancing.upstream
+    const lists = { false: peers.values(), true: backups.values() }
+    const seats = plan.wanted.map(({ options }) => {
+      const { index, tenant } = lists[`${options.backup}`].next().value!
+      return { index, tenant }
+    })
+    groups.set(key, { zone: zone.share(), seats })
+  }
+  const shared = (zones: ReadonlyMap<string, ServerZone>) =>
+    new Map(Array.from(zones, ([name, zone]) => [name, zone.share()]))
+  return {
+    groups,
+    serverZones: { server: shared(running.serverZones), location: shared(running.locationZones) },
+  }
+}
+
+/** The memory that a thread has joined, over all reloads. */
+export class JoinedMemory implements Memory {
+  readonly #thread: number
+  readonly #zones = new Map<number, Zone>()
+  readonly #follow: () => void
+  #shared: SharedMemory | undefined
+
+  /**
+   * @param thread which of those that share the memory, from 0
+   * @param follow brings zones that have moved where they are now, by `move`
+   */
+  constructor(thread: number, follow: () => void) {
+    this.#thread = thread
+    this.#follow = follow
+  }
+
+  /** Takes what the next configuration is to be built in. */
+  use(shared: SharedMemory): void {
+    this.#shared = shared
+  }
+
+  /** A zone lies elsewhere from now on. One that is not known here is met there the first time. */
+  move(shared: SharedZone): void {
+    this.#zones.get(shared.id)?.move(shared)
+  }
+
+  seat(plan: Plan, old: LiveGroup | undefined): Adopted {
+    const group = this.#shared?.groups.get(plan.name.toLowerCase())
+    if (group === undefined) throw new Error(`upstream "${plan.name}" has no memory`)
+    const zone = this.#zone(group.zone)
+    const all = plan.wanted.map((wanted, i) => {
+      const { index, tenant } = group.seats[i]!
+      return new Peer(zone, index, wanted.server, wanted.name, wanted.address, wanted.options, tenant)
+    })
+    const { peers = [], backups = [] } = old?.balancing.upstream ?? {}
+    const stays = (peer: Peer) =>
+      all.some(({ index, tenant }) => index === peer.index && tenant === peer.tenant)
+    return {
+      zone,
+      peers: all.filter(({ options }) => !options.backup),
+      backups: all.filter(({ options }) => options.backup),
+      removed: [...peers, ...backups].filter((peer) => !stays(peer)),
+    }
+  }
+
+  #zone(shared: SharedZone): Zone {
+    let zone = this.#zones.get(shared.id)
+    if (zone === undefined) {
+      zone = Zone.attach(shared, this.#thread)
+      zone.follow = this.#follow
+      this.#zones.set(shared.id, zone)
+    }
+    return zone
+  }
+
+  serverZone(kind: ServerZoneKind, name: string, old: ServerZone | undefined): ServerZone {
+    const shared = this.#shared?.serverZones[kind].get(name)
+    return old ?? new ServerZone(name, 1, this.#thread, shared)
+  }
+}

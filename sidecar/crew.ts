@@ -1,0 +1,92 @@
+import type { Tally } from '../feedback/tally.ts'
+import type { Facts } from './admin/facts.ts'
+import { closeLeaving } from './build/groups.ts'
+import type { Running } from './build/running.ts'
+import type { ListenSpec } from './proxy/listener.ts'
+import { Service } from './service.ts'
+import type { Setup } from './setup.ts'
+import { reopenLogs } from './telemetry/access-log.ts'
+import { logFiles } from './telemetry/log-files.ts'
+
+/** Who serves clients: this thread, or others. */
+export interface Crew {
+  /**
+   * Makes sure that these addresses can be listened on. Nothing is served by new routes yet.
+   * @throws ListenError; then everything stays as it was
+   */
+  open(listens: readonly ListenSpec[]): Promise<void>
+  /**
+   * Serves by a configuration from now on; resolves once everybody does.
+   * @param setup the same for other threads; it is made only where there are any
+   * @throws Error when a thread cannot, at the start
+   */
+  use(running: Running, setup: () => Setup): Promise<void>
+  /** Parts of a drain; see drain.ts. */
+  begin(): void
+  close(): void
+  closeIdle(): void
+  endTunnels(): void
+  destroy(): void
+  /** Opens log files anew. */
+  reopen(): void
+  /** The end: what logs hold is written. Never rejects, and takes half a second at most. */
+  leave(): Promise<void>
+  readonly threads: { readonly running: number; readonly replaced: number }
+}
+
+/** This thread does it all. */
+export class OneThread implements Crew {
+  readonly threads = { running: 1, replaced: 0 }
+  readonly #facts: Facts
+  readonly #tally: Tally
+  #service: Service | undefined
+  /** What is to be listened on, as long as no routes are known. */
+  #first: readonly ListenSpec[] | undefined
+
+  constructor(facts: Facts, tally: Tally) {
+    this.#facts = facts
+    this.#tally = tally
+  }
+
+  async open(listens: readonly ListenSpec[]): Promise<void> {
+    if (this.#service) await this.#service.listen(listens)
+    else this.#first = listens
+  }
+
+  async use(running: Running): Promise<void> {
+    if (this.#service === undefined) {
+      this.#service = new Service(running, this.#facts, { threads: 1, thread: 0, tally: this.#tally })
+      await this.#service.listen(this.#first ?? running.listens)
+    }
+    this.#service.use(running)
+    closeLeaving(running.leaving)
+  }
+
+  begin(): void {
+    this.#service?.begin()
+  }
+
+  close(): void {
+    this.#service?.close()
+  }
+
+  closeIdle(): void {
+    this.#service?.closeIdle()
+  }
+
+  endTunnels(): void {
+    this.#service?.endTunnels()
+  }
+
+  destroy(): void {
+    this.#service?.destroy()
+  }
+
+  reopen(): void {
+    reopenLogs()
+  }
+
+  async leave(): Promise<void> {
+    logFiles.flushSync()
+  }
+}

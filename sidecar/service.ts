@@ -1,0 +1,90 @@
+import type { Facts } from './admin/facts.ts'
+import { prometheusResponse } from './admin/prometheus.ts'
+import { apiPath, statusResponse } from './admin/status.ts'
+import type { Running } from './build/running.ts'
+import { mostConnections } from './limits.ts'
+import { stackOf } from './mistake.ts'
+import { Listeners, type ListenSpec, type Sharing } from './proxy/listener.ts'
+import { Serving } from './proxy/serving.ts'
+import { Tunnels } from './proxy/upgrade.ts'
+import { errorLog } from './telemetry/error-log.ts'
+import { escapeText } from './telemetry/log-format.ts'
+
+/** A warning that a flood would repeat is written once in so many milliseconds. */
+const repeatMs = 60_000
+
+/** What serves clients in one thread: listeners, the routes in force, tunnels. */
+export class Service {
+  readonly #tunnels: Tunnels
+  readonly #serving: Serving
+  readonly #listeners: Listeners
+  #fullAt = Number.NEGATIVE_INFINITY
+
+  /** @param facts what `api` and `prometheus` in a location show */
+  constructor(running: Running, facts: Facts, sharing: Sharing) {
+    const { own } = sharing.tally
+    this.#tunnels = new Tunnels(own)
+    this.#serving = new Serving(
+      running.router,
+      {
+        tunnels: this.#tunnels,
+        status: (call, path, location) =>
+          statusResponse(facts, apiPath(path, location, call.uri), call.args, call.method, call.serverAddr),
+        prometheus: (template, method) => prometheusResponse(facts, template, method),
+        complain: ({ connection, remoteAddr, serverName, method, target, httpVersion }, text) => {
+          const request = `${method} ${target} HTTP/${httpVersion}`
+          errorLog.log(
+            'error',
+            `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}, request: "${escapeText(request)}"`,
+          )
+        },
+        broken: (error) => errorLog.log('alert', stackOf(error)),
+      },
+      own,
+    )
+    this.#listeners = new Listeners(this.#serving, sharing, mostConnections, () => this.#full(sharing))
+  }
+
+  /**
+   * Listens on these addresses and no others. Requests on new ones wait until `use` brings their routes.
+   * @throws ListenError; then everything stays as it was
+   */
+  listen(specs: readonly ListenSpec[]): Promise<void> {
+    return this.#listeners.apply(specs)
+  }
+
+  /** Serves by these routes from now on. */
+  use(running: Running): void {
+    this.#serving.use(running.router)
+  }
+
+  /** From now on each response is its connection's last. */
+  begin(): void {
+    this.#listeners.drain()
+  }
+
+  /** Accepts no more connections. */
+  close(): void {
+    this.#listeners.stopListening()
+  }
+
+  closeIdle(): void {
+    this.#listeners.closeIdle()
+  }
+
+  endTunnels(): void {
+    this.#tunnels.end()
+  }
+
+  destroy(): void {
+    this.#listeners.destroy()
+  }
+
+  /** A connection was closed as it came. */
+  #full({ tally }: Sharing): void {
+    const now = performance.now()
+    if (now - this.#fullAt < repeatMs) return
+    this.#fullAt = now
+    errorLog.log('crit', `${tally.all().open} connections are open, new ones are closed at once`)
+  }
+}
