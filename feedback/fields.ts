@@ -23,7 +23,7 @@ export const peerFields = [
   // What probes and their agents say; see probe-health.ts.
   'barred', // why it gets no request, an index in `bars`; 0 it may have some
   'probeHealth', // 0 healthy, 1 checking, 2 unhealthy: what all its probes together say
-  'agentState', // 0 ready, 1 drain, 2 maint, 3 down: what an agent on the peer has asked for
+  'agentState', // 0 ready, 1 drain, 2 maint, and 3 more for down: what an agent on the peer has asked for
   'weightFactor', // part of its weight that an agent leaves it; 1 unless told
   'connsLimit', // limit of requests in progress that an agent has set; 0 none, `max_conns` holds
   'probes', // probes that have ended, ever
@@ -76,6 +76,7 @@ export const groupFields = [
   'retries', // attempts after the first of a request
   'retriesWaiting', // retries that wait for their back-off now
   'keepalive', // idle pooled connections now
+  'mostFactor', // greatest `weightFactor` of the peers; 0 where all are 1
 ] as const
 
 export type GroupField = (typeof groupFields)[number]
