@@ -1,5 +1,10 @@
+import type { Socket } from 'node:net'
 import Type from 'typebox'
-import type { ProbeKind } from './probe.ts'
+import type { Dispatcher } from 'undici'
+import { monotonic } from '../feedback/clock.ts'
+import { answer, brokenMishap, type Mishap, mishap } from './answer.ts'
+import { connectInterval, dial } from './dial.ts'
+import type { Answer, Asking, ProbeKind, Question, Target } from './probe.ts'
 
 const args = Type.Object(
   {
@@ -15,8 +20,184 @@ export const http = {
   summary: "Sends the location's request on a fresh connection and judges the answer.",
   args,
   http: true,
-  leastInterval: 10,
-  async check() {
-    throw new Error('not built yet')
+  leastInterval: connectInterval,
+  async caveat() {
+    // So that the first probe's time is the peer's and not the library's.
+    await load()
+    return undefined
+  },
+  async check(target, { max_body = '256k' }, asking) {
+    const { question } = asking
+    if (!question) throw new Error(`probe of "${target.name}" has no request to send`)
+    return ask(target, question, bytes(max_body), asking)
   },
 } as const satisfies ProbeKind<typeof args>
+
+/** The library takes 25 MB and a tenth of a second: only programs that ask over HTTP have it. */
+function load() {
+  return import('undici')
+}
+
+async function ask(
+  { address }: Target,
+  question: Question,
+  maxBody: number,
+  { signal }: Asking,
+): Promise<Answer> {
+  const { Client } = await load()
+  const startedAt = monotonic()
+  const socket = await dial(address, signal, question.connectTimeout)
+  if ('failure' in socket) return answer(startedAt, socket)
+  const connectMs = monotonic() - startedAt
+  let used = false
+  // The origin is only a form: the connection is there, and so is the request's Host.
+  const client = new Client('http://localhost', {
+    connect(_options, done) {
+      // The library would ask again on another connection where it holds that to be safe.
+      if (used) return done(new Error('one connection a probe'), null)
+      used = true
+      queueMicrotask(() => done(null, socket))
+    },
+    maxHeaderSize: question.maxHead,
+    // The probe's own time-out holds over all.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+  try {
+    const reading = new Reading(startedAt, connectMs, socket, maxBody)
+    client.dispatch(request(question), reading)
+    const abort = () => reading.abort()
+    signal.addEventListener('abort', abort, { once: true })
+    if (signal.aborted) abort()
+    try {
+      return await reading.answer
+    } finally {
+      signal.removeEventListener('abort', abort)
+    }
+  } finally {
+    socket.destroy()
+    await client.destroy()
+  }
+}
+
+/** Headers that belong to the connection, or to a body that a probe does not have. */
+const unsent: ReadonlySet<string> = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'transfer-encoding',
+  'content-length',
+  'upgrade',
+  'expect',
+])
+
+function request({ method, target, headers }: Question): Dispatcher.DispatchOptions {
+  const sent: string[] = []
+  for (let i = 0; i < headers.length; i += 2) {
+    if (!unsent.has(headers[i]!.toLowerCase())) sent.push(headers[i]!, headers[i + 1]!)
+  }
+  return { method, path: target, headers: sent, reset: true }
+}
+
+/** Reads one response, as much of it as is wanted. */
+class Reading implements Dispatcher.DispatchHandler {
+  readonly answer: Promise<Answer>
+  #settle: (answer: Answer) => void
+  #startedAt: number
+  #connectMs: number
+  #headerMs: number | undefined = undefined
+  #maxBody: number
+  #status: number | undefined = undefined
+  #headers: readonly string[] = []
+  #body = ''
+  /** What broke the connection: the library takes a reset for the end of a body that has no length. */
+  #broken: Error | undefined = undefined
+
+  constructor(startedAt: number, connectMs: number, socket: Socket, maxBody: number) {
+    this.#startedAt = startedAt
+    this.#connectMs = connectMs
+    this.#maxBody = maxBody
+    const { promise, resolve } = Promise.withResolvers<Answer>()
+    this.answer = promise
+    this.#settle = resolve
+    socket.on('error', (error) => {
+      this.#broken = error
+    })
+  }
+
+  /** The time is over. */
+  abort(): void {
+    if (this.#status === undefined) this.#end(mishap('timeout', 'timeout_read', 'no header in time'))
+    else this.#end(mishap('timeout', 'body_timeout', 'no end of the body in time'))
+  }
+
+  onRequestStart(): void {}
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
+    if (status < 200) return
+    this.#headerMs = monotonic() - this.#startedAt
+    this.#status = status
+    this.#headers = texts(controller.rawHeaders)
+    if (this.#maxBody === 0) this.#cut(controller)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
+    this.#body += piece.toString('latin1', 0, this.#maxBody - this.#body.length)
+    if (this.#body.length === this.#maxBody) this.#cut(controller)
+  }
+
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (this.#broken) this.#end(mishap('error', 'body_cut', this.#broken.message))
+    else this.#end({ trailers: texts(controller.rawTrailers) })
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#end(this.#status === undefined ? headMishap(error) : mishap('error', 'body_cut', error.message))
+  }
+
+  /** What is wanted has been read: the rest stays where it is. */
+  #cut(controller: Dispatcher.DispatchController): void {
+    this.#end({})
+    controller.abort(new Error('enough was read'))
+  }
+
+  #end(how: Mishap | Partial<Answer>): void {
+    const status = this.#status
+    this.#settle(
+      answer(this.#startedAt, {
+        detail: status === undefined ? '' : `status ${status}`,
+        ...how,
+        status,
+        headers: this.#headers,
+        body: this.#body,
+        connectMs: this.#connectMs,
+        headerMs: this.#headerMs,
+      }),
+    )
+  }
+}
+
+/** Why no acceptable header came, by the library's own code. */
+function headMishap(error: NodeJS.ErrnoException): Mishap {
+  const { code = '', message } = error
+  if (code === 'UND_ERR_HEADERS_OVERFLOW') return mishap('invalid_header', 'header_overflow', message)
+  // The library's answer to `100 Continue` and to `101`, for which nobody asked.
+  if (/^bad (response|upgrade)$/.test(message)) return mishap('invalid_header', 'invalid_header', message)
+  if (code === 'UND_ERR_SOCKET') return brokenMishap(undefined)
+  if (code.startsWith('HPE_')) return mishap('invalid_header', 'invalid_header', message)
+  if (code.startsWith('E')) return brokenMishap(error)
+  // It refuses to send such a request: the configuration's fault.
+  return mishap('error', 'unreachable', message, true)
+}
+
+function texts(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
+  if (!Array.isArray(raw)) return []
+  return raw.map((text) => (typeof text === 'string' ? text : Buffer.from(text).toString('latin1')))
+}
+
+/** Of a size in the model's canonical form. */
+function bytes(text: string): number {
+  const [, digits, unit = ''] = /^(\d+)([km]?)$/.exec(text) ?? []
+  if (digits === undefined) throw new Error(`invalid size "${text}"`)
+  return Number(digits) * 1024 ** ['', 'k', 'm'].indexOf(unit)
+}

@@ -1,4 +1,7 @@
 import Type from 'typebox'
+import { monotonic } from '../feedback/clock.ts'
+import { answer } from './answer.ts'
+import { connectInterval, dial } from './dial.ts'
 import type { ProbeKind } from './probe.ts'
 
 const args = Type.Object({}, { additionalProperties: false })
@@ -8,8 +11,13 @@ export const tcp = {
   summary: 'Connects and closes: passed when the connection is there.',
   args,
   http: false,
-  leastInterval: 10,
-  async check() {
-    throw new Error('not built yet')
+  leastInterval: connectInterval,
+  async check({ address }, _args, { signal }) {
+    const startedAt = monotonic()
+    const socket = await dial(address, signal)
+    if ('failure' in socket) return answer(startedAt, { ...socket, passed: false })
+    const connectMs = monotonic() - startedAt
+    socket.destroy()
+    return answer(startedAt, { passed: true, connectMs, responseMs: connectMs })
   },
 } as const satisfies ProbeKind<typeof args>
