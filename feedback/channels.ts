@@ -1,5 +1,6 @@
 import { channel } from 'node:diagnostics_channel'
 import type { Peer } from './peer.ts'
+import type { ProbeChange } from './probe-health.ts'
 import type { Upstream } from './upstream.ts'
 
 /** Told once when a peer is set aside for its failures, and once when it is taken back. */
@@ -19,3 +20,16 @@ export interface PeerStateEvent {
  * is never set aside, so nothing is told of it.
  */
 export const peerStateChannel = channel('evenkeel:peer:state')
+
+/** Told once when probes, or an agent that they ask, change what a peer may get. */
+export interface ProbeStateEvent extends ProbeChange {
+  readonly upstream: Upstream
+  readonly peer: Peer
+  /** The probe whose result made the difference; empty where a reload did. */
+  readonly probe: string
+  /** What it saw, or why it did not pass, for people; peers may have written it. */
+  readonly detail: string
+}
+
+/** Changes of that kind, for logs and traces; the payload is a `ProbeStateEvent`. */
+export const probeStateChannel = channel('evenkeel:peer:probe')

@@ -1,0 +1,237 @@
+import type { Peer } from './peer.ts'
+import type { Zone } from './zone.ts'
+
+/*
+ * Active health: what probes have found out of a peer, and what an agent on it asks for. Decisions over the peer's
+ * numbers in its zone, and over the streaks that each probe keeps of it. One thread alone decides here; all of them
+ * obey the column `barred`.
+ *
+ * An unhealthy peer comes back once every one of its probes stands at its `passes` in a row. A peer with an
+ * essential probe is `checking` until each of those has got there once. Where the configuration is read anew all
+ * streaks begin anew, and the state goes on but where `essential` asks for proof.
+ */
+
+/** What all probes of a peer together say, as the column `probeHealth` has it. */
+export const probeHealths = ['healthy', 'checking', 'unhealthy'] as const
+export type ProbeHealth = (typeof probeHealths)[number]
+
+const healthy = 0
+const checking = 1
+const unhealthy = 2
+
+/** What decides when one probe changes the state of a peer. */
+export interface ProbeRule {
+  /** Unique among the probes of a group. */
+  readonly name: string
+  /** Failures in a row that make a peer unhealthy, 1 or more. */
+  readonly fails: number
+  /** Passes in a row that it takes to come back, 1 or more. */
+  readonly passes: number
+  /** Whether a peer gets no request before this probe has found it healthy. */
+  readonly essential: boolean
+  /** Whether a peer that was healthy before a reload is excepted from that. */
+  readonly persistent: boolean
+}
+
+/** How one probe stands with one peer. */
+export interface Standing {
+  readonly rule: ProbeRule
+  /** Failures in a row up to now; 0 after a pass. */
+  fails: number
+  /** Passes in a row up to now. */
+  passes: number
+  /** Whether it has found the peer healthy since the configuration was read, or need not. */
+  vouched: boolean
+}
+
+/** All that probes know of one peer. */
+export interface Checkup {
+  readonly peer: Peer
+  /** In the order of the rules. */
+  readonly standings: readonly Standing[]
+  /** Whether it was unhealthy, so that it comes back by its slow start. */
+  fallen: boolean
+}
+
+/** A change of what keeps a peer from requests, or no longer does. */
+export interface ProbeChange {
+  /** `ready`, `draining` and `down` are an agent's words, the others those of all probes together. */
+  readonly state: ProbeHealth | 'ready' | 'draining' | 'down'
+  /** Results in a row that led to it; 0 where a reload or an agent did. */
+  readonly streak: number
+  /** How long probes had kept the peer out, where they no longer do; milliseconds. */
+  readonly outMs: number
+}
+
+/**
+ * Begins to probe a peer, at the start or after a reload.
+ * @param known whether its probes were asking it before the reload
+ * @param now monotonic milliseconds
+ * @returns the change is undefined where nothing changed, and where the peer is not known: that is its beginning
+ */
+export function enrol(
+  peer: Peer,
+  rules: readonly ProbeRule[],
+  known: boolean,
+  now: number,
+): { readonly checkup: Checkup; readonly change: ProbeChange | undefined } {
+  const before = peer.zone.peers.probeHealth[peer.index]!
+  const excepted = known && before === healthy
+  const standings = rules.map((rule) => ({
+    rule,
+    fails: 0,
+    passes: 0,
+    vouched: !rule.essential || (rule.persistent && excepted),
+  }))
+  const checkup = { peer, standings, fallen: before === unhealthy }
+  let after = standings.every(({ vouched }) => vouched) ? healthy : checking
+  // Bad news outlives a reload: nothing speaks for the peer until its probes do.
+  if (after === healthy && before === unhealthy) after = unhealthy
+  const change = move(checkup, after, 0, now)
+  return { checkup, change: known ? change : undefined }
+}
+
+/**
+ * Takes in how a probe of a peer ended.
+ * @param standing of the probe that has ended; one of the checkup's
+ */
+export function judgeProbe(
+  checkup: Checkup,
+  standing: Standing,
+  passed: boolean,
+  now: number,
+): ProbeChange | undefined {
+  const { peer, standings } = checkup
+  const { zone, index } = peer
+  standing.fails = passed ? 0 : standing.fails + 1
+  standing.passes = passed ? standing.passes + 1 : 0
+  if (stands(standing)) standing.vouched = true
+  zone.enter()
+  const { probes, probeFails, probeWallAt, probeHealth } = zone.peers
+  probes[index]! += 1
+  if (!passed) probeFails[index]! += 1
+  probeWallAt[index] = Date.now()
+  zone.leave()
+  const before = probeHealth[index]!
+  let after = before
+  if (standing.fails >= standing.rule.fails) after = unhealthy
+  else if (before === checking && standings.every(({ vouched }) => vouched)) after = healthy
+  else if (before === unhealthy && standings.every(stands)) after = healthy
+  return move(checkup, after, passed ? standing.passes : standing.fails, now)
+}
+
+function stands({ rule, passes }: Standing): boolean {
+  return passes >= rule.passes
+}
+
+/**
+ * Nobody probes the peer any more: it is as if nobody ever had.
+ * @returns what changed by it
+ */
+export function dismiss(checkup: Checkup, now: number): ProbeChange | undefined {
+  const { peer } = checkup
+  peer.zone.enter()
+  peer.zone.peers.agentState[peer.index] = 0
+  peer.zone.peers.connsLimit[peer.index] = 0
+  weigh(peer, 1)
+  peer.zone.leave()
+  return move(checkup, healthy, 0, now)
+}
+
+function move(checkup: Checkup, after: number, streak: number, now: number): ProbeChange | undefined {
+  const { peer } = checkup
+  const { zone, index, options } = peer
+  // 0 would say never.
+  const moment = now || Number.MIN_VALUE
+  zone.enter()
+  const numbers = zone.peers
+  const before = numbers.probeHealth[index]!
+  const since = numbers.probeDownAt[index]!
+  numbers.probeHealth[index] = after
+  if (after === unhealthy && before !== unhealthy) numbers.unhealthy[index]! += 1
+  if (after !== healthy && since === 0) numbers.probeDownAt[index] = moment
+  if (after === healthy) {
+    numbers.probeDownAt[index] = 0
+    if (checkup.fallen && options.slow_start > 0) numbers.slowAt[index] = moment
+  }
+  numbers.barred[index] = bar(peer)
+  zone.leave()
+  checkup.fallen = after === unhealthy || (after === checking && checkup.fallen)
+  if (after === before) return undefined
+  return { state: probeHealths[after]!, streak, outMs: after === healthy && since > 0 ? now - since : 0 }
+}
+
+/** What an agent on a peer asks for. What it does not mention is undefined and stays as it was. */
+export interface PeerOrders {
+  /** Part of the configured weight, 0 or more. */
+  readonly weightFactor?: number | undefined
+  /** Weight in place of the configured one, 0 or more. */
+  readonly weight?: number | undefined
+  /** Requests in progress at most; 0 takes the limit back. */
+  readonly maxConns?: number | undefined
+  readonly administrative?: 'ready' | 'drain' | 'maint' | undefined
+  readonly operational?: 'up' | 'down' | undefined
+}
+
+/** The column `agentState`: the administrative part is the rest of 3, and 3 more says down. */
+const administrative = ['ready', 'drain', 'maint'] as const
+const agentDown = administrative.length
+
+/**
+ * Does what an agent asks for. Its words come in pairs that undo each other and nothing else: `up` and `down`, and
+ * `ready` with `drain` and `maint`. A weight of 0 is a way to say `drain`.
+ */
+export function obey(peer: Peer, orders: PeerOrders): ProbeChange | undefined {
+  const { zone, index, options } = peer
+  const before = agentWord(peer)
+  zone.enter()
+  const numbers = zone.peers
+  const state = numbers.agentState[index]!
+  const { administrative: asked, operational } = orders
+  const place = asked === undefined ? state % agentDown : administrative.indexOf(asked)
+  const down = operational === undefined ? state >= agentDown : operational === 'down'
+  numbers.agentState[index] = place + (down ? agentDown : 0)
+  if (orders.maxConns !== undefined) numbers.connsLimit[index] = orders.maxConns
+  if (orders.weight !== undefined) weigh(peer, orders.weight / options.weight)
+  else if (orders.weightFactor !== undefined) weigh(peer, orders.weightFactor)
+  numbers.barred[index] = bar(peer)
+  zone.leave()
+  const after = agentWord(peer)
+  return after === before ? undefined : { state: after, streak: 0, outMs: 0 }
+}
+
+/** What an agent has asked for, in the words of a peer's state. */
+export function agentWord({ zone, index }: Peer): 'ready' | 'draining' | 'down' {
+  const state = zone.peers.agentState[index]!
+  if (state >= agentDown || state % agentDown === 2) return 'down'
+  return state % agentDown === 1 || zone.peers.weightFactor[index] === 0 ? 'draining' : 'ready'
+}
+
+/** The column `barred`, an index in `bars` of health.ts: an agent's word goes before what probes found. */
+function bar(peer: Peer): number {
+  const word = agentWord(peer)
+  if (word === 'down') return 1
+  if (word === 'draining') return 2
+  const found = peer.zone.peers.probeHealth[peer.index]!
+  return found === unhealthy ? 3 : found === checking ? 4 : 0
+}
+
+function weigh({ zone, index }: Peer, factor: number): void {
+  if (zone.peers.weightFactor[index] === factor) return
+  zone.peers.weightFactor[index] = factor
+  zone.set('mostFactor', mostFactor(zone))
+}
+
+/** The greatest factor of the zone's peers, which random draws are held against; 0 where all are 1. */
+function mostFactor(zone: Zone): number {
+  const { tenant, weightFactor } = zone.peers
+  let most = 0
+  let changed = false
+  for (let i = 0; i < zone.capacity; i++) {
+    if (tenant[i] === 0) continue
+    const factor = weightFactor[i]!
+    most = Math.max(most, factor)
+    if (factor !== 1) changed = true
+  }
+  return changed ? most : 0
+}
