@@ -1,0 +1,85 @@
+/** Time, and something to wait for a moment with. */
+export interface Timers {
+  /** Monotonic milliseconds. */
+  now(): number
+  /**
+   * Runs something once, after so many milliseconds.
+   * @returns keeps it from running
+   */
+  after(ms: number, run: () => void): () => void
+}
+
+/** What comes up again and again, each in its own rhythm. */
+export interface Recurring {
+  /** Monotonic milliseconds. */
+  dueAt: number
+  /** Milliseconds, more than 0. */
+  readonly interval: number
+}
+
+/**
+ * Says when each of many is due, with one timer for all of them: it waits for whoever is next. One that comes late,
+ * as after a pause of the process, comes once and not as often as it was missed, and keeps its rhythm.
+ */
+export class DueQueue<T extends Recurring> {
+  readonly #timers: Timers
+  readonly #due: (item: T) => void
+  /** By when they are due; the last is the next. */
+  #items: T[] = []
+  #cancel: (() => void) | undefined
+  #wakeAt = Number.POSITIVE_INFINITY
+
+  /** @param due is told of each; must not throw, nor change the queue */
+  constructor(timers: Timers, due: (item: T) => void) {
+    this.#timers = timers
+    this.#due = due
+  }
+
+  get items(): readonly T[] {
+    return this.#items
+  }
+
+  /** Puts others in the place of all that are in it. */
+  use(items: readonly T[]): void {
+    this.#items = items.toSorted((a, b) => b.dueAt - a.dueAt)
+    this.#arm()
+  }
+
+  #arm(): void {
+    const next = this.#items.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY
+    if (next === this.#wakeAt) return
+    this.#cancel?.()
+    this.#cancel = undefined
+    this.#wakeAt = next
+    if (next === Number.POSITIVE_INFINITY) return
+    this.#cancel = this.#timers.after(Math.max(0, next - this.#timers.now()), () => this.#wake())
+  }
+
+  #wake(): void {
+    this.#wakeAt = Number.POSITIVE_INFINITY
+    this.#cancel = undefined
+    const now = this.#timers.now()
+    for (;;) {
+      const next = this.#items.at(-1)
+      if (next === undefined || next.dueAt > now) break
+      this.#items.pop()
+      next.dueAt += next.interval * (1 + Math.floor((now - next.dueAt) / next.interval))
+      this.#insert(next)
+      this.#due(next)
+    }
+    this.#arm()
+  }
+
+  #insert(item: T): void {
+    const items = this.#items
+    let low = 0
+    let high = items.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      // Of equals the one that was there first comes first.
+      if (items[middle]!.dueAt > item.dueAt) low = middle + 1
+      else high = middle
+    }
+    items.splice(low, 0, item)
+  }
+}

@@ -1,0 +1,247 @@
+import { type ProbeStateEvent, probeStateChannel } from '../feedback/channels.ts'
+import type { Peer } from '../feedback/peer.ts'
+import {
+  type Checkup,
+  dismiss,
+  enrol,
+  judgeProbe,
+  obey,
+  type ProbeChange,
+  type Standing,
+} from '../feedback/probe-health.ts'
+import type { Upstream } from '../feedback/upstream.ts'
+import { DueQueue, type Recurring, type Timers } from './due-queue.ts'
+import type { LiveProbe } from './live-probe.ts'
+import { type Probing, run, teach } from './run.ts'
+
+/** Time and dice, so that a schedule can be told in advance. */
+export interface ProberEnv extends Timers {
+  /** Wall clock milliseconds. */
+  wall(): number
+  /** Uniform in [0, 1). */
+  random(): number
+  /** Something that a person should read: a kind's caveat. */
+  say(text: string): void
+}
+
+/** How the last probing of a peer by one probe ended. */
+export interface LastProbing {
+  /** Undefined: it said nothing of the peer. */
+  readonly passed: boolean | undefined
+  /** What was seen, or why it did not pass; empty when there is nothing to say. */
+  readonly detail: string
+  /** When it ended, wall clock milliseconds. */
+  readonly at: number
+  readonly tookMs: number
+}
+
+/** What one probe is about with one peer, for people. */
+export interface ProbeFacts {
+  readonly probe: LiveProbe
+  readonly standing: Standing
+  readonly last: LastProbing | undefined
+  /** Whether it is being asked now. */
+  readonly asking: boolean
+  /** Milliseconds until it is due; where its mode says so it is left out then. */
+  readonly nextMs: number
+}
+
+/** A question under way. */
+interface Flight {
+  readonly control: AbortController
+  landed: boolean
+}
+
+/** One probe of one peer. */
+interface Entry extends Recurring {
+  /** The same after a reload for the same probe of the same peer. */
+  readonly key: string
+  readonly probe: LiveProbe
+  readonly patient: Patient
+  readonly standing: Standing
+  /** Undefined before the first. After a reload it may be that of the entry before. */
+  flight: Flight | undefined
+  last: LastProbing | undefined
+}
+
+/** A peer that is probed. */
+interface Patient {
+  readonly upstream: Upstream
+  readonly peer: Peer
+  readonly checkup: Checkup
+  readonly entries: Entry[]
+  /** Whether the configuration that it was admitted by is in force. */
+  current: boolean
+}
+
+/** How long a kind may take to notice that its time is over, milliseconds. */
+const graceMs = 500
+
+/**
+ * Asks every peer of every probe in time, from this process. Each peer has a rhythm of its own that begins at a
+ * random moment of the first interval, so that many instances do not ask in step. A peer that is still being asked
+ * when it is due again is left out: no two questions of one probe are ever under way to one peer, and none pile up.
+ */
+export class Prober {
+  readonly #env: ProberEnv
+  readonly #queue: DueQueue<Entry>
+  readonly #said = new Set<string>()
+  #patients = new Map<string, Patient>()
+
+  constructor(env: ProberEnv) {
+    this.#env = env
+    this.#queue = new DueQueue(env, (entry) => this.#due(entry))
+  }
+
+  /**
+   * Puts the probes of a configuration in the place of those before. Streaks begin anew; a probe that stays goes on in
+   * its rhythm where that is the same; what is under way is dropped.
+   */
+  use(probes: readonly LiveProbe[]): void {
+    const now = this.#env.now()
+    const before = this.#patients
+    const known = new Map(this.#queue.items.map((entry) => [entry.key, entry]))
+    this.#drop()
+    this.#patients = new Map()
+    for (const [upstream, own] of Map.groupBy(probes, (probe) => probe.upstream)) {
+      for (const peer of [...upstream.peers, ...upstream.backups]) {
+        // One that is down gets nothing, whatever its probes would find.
+        if (!peer.options.down) this.#admit(upstream, peer, own, before.has(keyOf(peer)), known, now)
+      }
+    }
+    for (const [key, patient] of before) {
+      if (!this.#patients.has(key)) tell(patient, '', dismiss(patient.checkup, now), '')
+    }
+    this.#queue.use([...this.#patients.values()].flatMap(({ entries }) => entries))
+    for (const probe of probes) this.#caveat(probe)
+  }
+
+  /** Asks nobody any more. What was found stays in force. */
+  stop(): void {
+    this.#drop()
+    this.#patients = new Map()
+    this.#queue.use([])
+  }
+
+  /** What is known of a peer's probes, in the order of the configuration; empty when it has none. */
+  about(peer: Peer): readonly ProbeFacts[] {
+    const now = this.#env.now()
+    const { entries = [] } = this.#patients.get(keyOf(peer)) ?? {}
+    return entries.map(({ probe, standing, last, flight, dueAt }) => ({
+      probe,
+      standing,
+      last,
+      asking: flight?.landed === false,
+      nextMs: Math.max(0, dueAt - now),
+    }))
+  }
+
+  /** What is still under way is of no interest any more. */
+  #drop(): void {
+    for (const patient of this.#patients.values()) patient.current = false
+    for (const { flight } of this.#queue.items) if (flight?.landed === false) flight.control.abort()
+  }
+
+  #admit(
+    upstream: Upstream,
+    peer: Peer,
+    probes: readonly LiveProbe[],
+    stays: boolean,
+    known: ReadonlyMap<string, Entry>,
+    now: number,
+  ): void {
+    const { checkup, change } = enrol(peer, probes, stays, now)
+    const patient: Patient = { upstream, peer, checkup, entries: [], current: true }
+    for (const [i, probe] of probes.entries()) {
+      const { interval } = probe
+      const key = `${keyOf(peer)}/${probe.name}`
+      const before = known.get(key)
+      patient.entries.push({
+        key,
+        probe,
+        interval,
+        patient,
+        standing: checkup.standings[i]!,
+        dueAt: before?.interval === interval ? before.dueAt : now + this.#env.random() * interval,
+        flight: before?.flight,
+        last: undefined,
+      })
+    }
+    this.#patients.set(keyOf(peer), patient)
+    tell(patient, '', change, '')
+  }
+
+  #due(entry: Entry): void {
+    if (entry.flight?.landed !== false && !leftOut(entry, this.#env.now())) this.#ask(entry)
+  }
+
+  #ask(entry: Entry): void {
+    const { probe, patient, standing } = entry
+    const { now, after } = this.#env
+    const flight: Flight = { control: new AbortController(), landed: false }
+    const { signal } = flight.control
+    entry.flight = flight
+    const startedAt = now()
+    const land = (probing: Probing | undefined) => {
+      if (flight.landed) return
+      flight.landed = true
+      cancel()
+      if (!patient.current) return
+      const { passed, detail } = probing ?? { passed: false, detail: 'no answer in time' }
+      entry.last = { passed, detail, at: this.#env.wall(), tookMs: now() - startedAt }
+      this.#landed(entry, probing)
+    }
+    let cancel = after(probe.timeout, () => {
+      // A kind that does not notice must not keep its peer from ever being asked again.
+      cancel = after(graceMs, () => land(undefined))
+      flight.control.abort()
+    })
+    void run(probe, patient.peer, { now, signal, failing: standing.fails > 0 }).then(land)
+  }
+
+  #landed(entry: Entry, probing: Probing | undefined): void {
+    const { probe, patient, standing } = entry
+    const { passed, detail } = entry.last!
+    const now = this.#env.now()
+    if (probing?.orders) tell(patient, probe.name, obey(patient.peer, probing.orders), detail)
+    if (passed === undefined) return
+    tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
+    if (probing) teach(probing, now)
+  }
+
+  #caveat({ kind, args }: LiveProbe): void {
+    const key = `${kind.name} ${JSON.stringify(args)}`
+    if (kind.caveat === undefined || this.#said.has(key)) return
+    this.#said.add(key)
+    void kind.caveat(args).then((text) => {
+      // Probes of one kind with other arguments have the same to say.
+      if (text === undefined || this.#said.has(text)) return
+      this.#said.add(text)
+      this.#env.say(text)
+    })
+  }
+}
+
+/** Whether its mode spares the peer this time. */
+function leftOut({ probe, patient: { peer } }: Entry, now: number): boolean {
+  const { probeHealth, conns, selected, checkedAt } = peer.zone.peers
+  const { index } = peer
+  if (probe.mode === 'always' || probeHealth[index] !== 0) return false
+  if (probe.mode === 'onfail') return true
+  return conns[index]! > 0 || (selected[index]! > 0 && now - checkedAt[index]! < probe.interval)
+}
+
+/** The same over reloads as long as it is the same peer. */
+function keyOf({ zone, index, tenant }: Peer): string {
+  return `${zone.id}:${index}:${tenant}`
+}
+
+function tell(
+  { upstream, peer }: Patient,
+  probe: string,
+  change: ProbeChange | undefined,
+  detail: string,
+): void {
+  if (change === undefined || peer.retired) return
+  probeStateChannel.publish({ ...change, upstream, peer, probe, detail } satisfies ProbeStateEvent)
+}
