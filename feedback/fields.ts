@@ -44,7 +44,9 @@ export const peerFields = [
   // What `feedback` keeps (see report.ts).
   'report', // moving average of the reported values; meaningless while `reportAt` is 0
   'reportAt', // when the last value was taken; 0 never
-  'reportSince', // since when it reports without a gap
+  'reportSince', // from when on it counts: the first value, or some time after the first one that followed a gap
+  'reportMark', // the group's count of answers when the last value was taken
+  'ignoredLast', // why the last value that was not taken was not: its place in `signalReasons`, from 1; 0 none
   // A method's own cache over the columns (least_time plain keeps a tree of shares in them).
   'share',
   'tree',
@@ -69,9 +71,11 @@ export const groupFields = [
   'tenants', // peers that have ever had a slot
   'requests', // requests that asked for a peer
   'answers', // attempts that taught something: the clock of forgetting
-  'lastAverage',
-  'median', // median of the known averages, ms; refreshed at most every 100 ms
+  'lastAverage', // mean of the known averages, ms; under `feedback` of the shares that the reported values stand for
+  'median', // median of the known averages, ms, or of the reported values; refreshed at most every 100 ms
   'medianAt',
+  'reporting', // peers whose reported value counted then
+  'signal', // which value `feedback` keeps: a checksum of its name
   'tries', // attempts begun, first ones and retries
   'retries', // attempts after the first of a request
   'retriesWaiting', // retries that wait for their back-off now

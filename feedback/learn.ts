@@ -1,15 +1,18 @@
 import type { Call } from './call.ts'
 import { ewma, staleness } from './ewma.ts'
 import { endWait, holdWait } from './held.ts'
+import { type Lesson, lessonOf, measuredAtHeader } from './lesson.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
+import { ignore, keepReport } from './report.ts'
 import { setShare, totalShare, walkLimit } from './share-tree.ts'
 import type { Learning, Upstream } from './upstream.ts'
 
 /*
- * What a method that goes by times keeps of every attempt, in the zone's columns: `avg` learns from successful
- * answers and from time-outs, `ok` from success and failure, and `waiting` and `startSum` tell how long those that
- * wait have waited. Nothing here does anything for a group whose method learns nothing.
+ * What a method that goes by times or by reports keeps of every attempt, in the zone's columns: `avg` learns from
+ * successful answers and from time-outs, `ok` from success and failure, `report` from what the peers say of
+ * themselves, and `waiting` and `startSum` tell how long those that wait have waited. Nothing here does anything for
+ * a group whose method learns nothing.
  */
 
 /** An attempt has been reserved: it waits now for the event that is measured. */
@@ -21,30 +24,6 @@ export function learnBegin(attempt: Attempt, now: number): void {
   holdWait(upstream.zone, peer.index, now)
 }
 
-/** What an attempt teaches, read of it and of its call before anybody holds the group's numbers. */
-export interface Lesson {
-  /** `answered` is a success without a time worth keeping. */
-  readonly kind: 'success' | 'answered' | 'failure' | 'timeout' | 'aborted'
-  /** What was measured, or how long was waited; milliseconds. */
-  readonly time: number
-}
-
-/**
- * What the header teaches, which is the measured event of `header` mode, and in every mode that of a switch of
- * protocols, which has no last byte worth waiting for. To be called once the answer has been classified: `peerStatus`,
- * `headerMs`, `ending` and `failed` are read.
- * @param call what `account` is asked about; undefined where no call is behind the attempt
- * @returns undefined for nothing
- */
-export function headerLesson(attempt: Attempt, call: Call | undefined, now: number): Lesson | undefined {
-  const { learning } = attempt.upstream
-  if (learning === undefined || !measuredAtHeader(attempt, learning) || !counts(learning, call))
-    return undefined
-  const time = attempt.headerMs ?? now - attempt.startedAt
-  if (failedAnswer(attempt, learning)) return { kind: 'failure', time }
-  return { kind: learning.mode === 'header' ? 'success' : 'answered', time }
-}
-
 /** The header has come: keeps what it teaches. To be called with the zone held. */
 export function learnHeader(attempt: Attempt, lesson: Lesson | undefined, now: number): void {
   const { upstream, peer } = attempt
@@ -54,34 +33,6 @@ export function learnHeader(attempt: Attempt, lesson: Lesson | undefined, now: n
   if (lesson !== undefined) learn(attempt, peer, learning, lesson, now)
 }
 
-/**
- * What the end of an attempt teaches, with `ending`, `failed` and `responseMs` filled in.
- * @param call as for `headerLesson`
- * @returns undefined for nothing
- */
-export function endLesson(attempt: Attempt, call: Call | undefined, now: number): Lesson | undefined {
-  const { ending, waiting: unmeasured } = attempt
-  const { learning } = attempt.upstream
-  if (learning === undefined || attempt.peer === undefined) return undefined
-  // These say nothing of the peer.
-  if (ending === undefined || ending === 'stale' || ending === 'no_live') return undefined
-  const time = attempt.responseMs ?? now - attempt.startedAt
-  if (ending === 'aborted') {
-    return unmeasured && !learning.plain && counts(learning, call) ? { kind: 'aborted', time } : undefined
-  }
-  if (learning.plain && ending !== 'ok') return undefined
-  const broken = ending === 'error' || ending === 'timeout' || ending === 'invalid_header'
-  // A failure that does not count against the peer is this machine's own: no descriptor, no port.
-  if (broken && !attempt.failed) return undefined
-  // What was measured at the header is learnt; only a break in the body after a good header has more to say.
-  if (!unmeasured && !(broken && attempt.learnt === 'success')) return undefined
-  if (!counts(learning, call)) return undefined
-  if (ending === 'timeout' && unmeasured) return { kind: 'timeout', time }
-  if (broken || failedAnswer(attempt, learning)) return { kind: 'failure', time }
-  const header = learning.mode === 'header' ? attempt.headerMs : undefined
-  return { kind: 'success', time: header ?? time }
-}
-
 /** The attempt has ended: keeps what that teaches. To be called with the zone held. */
 export function learnEnd(attempt: Attempt, lesson: Lesson | undefined, now: number): void {
   const { upstream, peer } = attempt
@@ -89,6 +40,27 @@ export function learnEnd(attempt: Attempt, lesson: Lesson | undefined, now: numb
   if (learning === undefined || peer === undefined) return
   release(attempt, peer)
   if (lesson !== undefined) learn(attempt, peer, learning, lesson, now)
+}
+
+/**
+ * Learns from a probe's answer, or its failure, what an ordinary attempt would teach: only where `account` asks about
+ * probes and admits this one. The attempt was never begun: it counts nowhere else. Holds the zone itself.
+ * @param attempt over, with `peerStatus`, `headers`, `headerMs`, `responseMs`, `ending` and `failed` filled in
+ * @param call the probe's, its last attempt being this one
+ */
+export function learnProbe(attempt: Attempt, call: Call, now: number): void {
+  const { upstream, peer } = attempt
+  const { learning, zone } = upstream
+  if (learning?.probes !== true || peer === undefined) return
+  const lesson = lessonOf(attempt, learning, call, true, now)
+  if (lesson === undefined) return
+  zone.enter()
+  try {
+    // Its slot may be another peer's by now.
+    if (!peer.retired) learn(attempt, peer, learning, lesson, now)
+  } finally {
+    zone.leave()
+  }
 }
 
 /**
@@ -106,44 +78,48 @@ function release(attempt: Attempt, peer: Peer): void {
   endWait(attempt.upstream.zone, peer.index, attempt.startedAt)
 }
 
-function measuredAtHeader(attempt: Attempt, learning: Learning): boolean {
-  return attempt.waiting && (learning.mode === 'header' || attempt.peerStatus === 101)
-}
-
-function counts(learning: Learning, call: Call | undefined): boolean {
-  if (learning.account === undefined) return true
-  if (call === undefined) return false
-  const answer = learning.account(call)
-  return answer !== '' && answer !== '0'
-}
-
-/**
- * Whether the answer, complete as it may be, is no success: a status that counts as a failure or is handed on, and
- * of those passed through every 5xx but 501, and 429. The request and not the peer is to blame for other 4xx.
- */
-function failedAnswer(attempt: Attempt, learning: Learning): boolean {
-  if (attempt.ending === 'http' || attempt.failed) return true
-  if (learning.plain) return false
-  const status = attempt.peerStatus ?? 0
-  return (status >= 500 && status <= 599 && status !== 501) || status === 429
-}
-
-function learn(attempt: Attempt, peer: Peer, learning: Learning, { kind, time }: Lesson, now: number): void {
-  if (kind === 'aborted') {
-    aborted(attempt, peer, learning, time, now)
-  } else if (kind === 'failure') {
-    attempt.learnt = 'failure'
-    // Failing fast is no merit: the time of a failure is not looked at.
-    if (!learning.plain) teach(attempt, peer, learning, undefined, 0, now)
-  } else if (kind === 'timeout') {
-    attempt.learnt = 'failure'
-    teach(attempt, peer, learning, time, 0, now)
+function learn(attempt: Attempt, peer: Peer, learning: Learning, lesson: Lesson, now: number): void {
+  const { kind, time } = lesson
+  if (kind === 'success') attempt.learnt = 'success'
+  else if (kind === 'failure' || kind === 'timeout') attempt.learnt = 'failure'
+  if (learning.value !== undefined) {
+    learnValue(attempt, peer, learning, lesson, now)
   } else if (kind === 'success') {
-    attempt.learnt = 'success'
     teach(attempt, peer, learning, time, 1, now)
-  } else {
+  } else if (kind === 'timeout') {
+    teach(attempt, peer, learning, time, 0, now)
+  } else if (kind === 'answered') {
     teach(attempt, peer, learning, undefined, 1, now)
+  } else if (kind === 'aborted') {
+    aborted(attempt, peer, learning, time, now)
+  } else if (!learning.plain) {
+    // Failing fast is no merit: the time of a failure is not looked at.
+    teach(attempt, peer, learning, undefined, 0, now)
   }
+}
+
+/** Where reports are gone by, times are not; success and failure are, and a failed answer may bring a report too. */
+function learnValue(
+  attempt: Attempt,
+  peer: Peer,
+  learning: Learning,
+  { kind, value }: Lesson,
+  now: number,
+): void {
+  const { zone } = attempt.upstream
+  const { index } = peer
+  if (kind === 'success' || kind === 'answered') answered(attempt, peer, learning, 1, now)
+  else if (kind === 'failure' || kind === 'timeout') answered(attempt, peer, learning, 0, now)
+  if (typeof value === 'string') ignore(zone, index, value)
+  if (typeof value !== 'number') return
+  const { report, reportAt, reportMark } = zone.peers
+  const at = reportAt[index]!
+  const untouched = attempt.drifted > 0 && at <= attempt.startedAt
+  const average = {
+    from: untouched ? attempt.drifted : report[index]!,
+    keep: remains(attempt.upstream, peer, learning, at, reportMark[index]!, now),
+  }
+  keepReport(zone, index, value, average, learning.value?.expire ?? 0, now)
 }
 
 /**
@@ -164,7 +140,7 @@ function base(attempt: Attempt, peer: Peer): number {
 
 /**
  * @param time milliseconds for the average; undefined leaves it
- * @param good 1 for a success, 0 for a failure; undefined leaves the rate of success
+ * @param good as for `answered`
  */
 function teach(
   attempt: Attempt,
@@ -174,27 +150,56 @@ function teach(
   good: 0 | 1 | undefined,
   now: number,
 ): void {
-  const { upstream } = attempt
+  const { avg } = peer.zone.peers
+  const before = avg[peer.index]!
+  const from = base(attempt, peer)
+  const keep = answered(attempt, peer, learning, good, now)
+  const after = time === undefined ? from : ewma(from, time, keep)
+  avg[peer.index] = after
+  if (after !== before) share(attempt.upstream, learning, peer, before)
+}
+
+/**
+ * Counts an answer.
+ * @param good 1 for a success, 0 for a failure; undefined leaves the rate of success
+ * @returns how much of an old average stays beside it
+ */
+function answered(
+  { upstream }: Attempt,
+  peer: Peer,
+  learning: Learning,
+  good: 0 | 1 | undefined,
+  now: number,
+): number {
   const { zone } = upstream
   const { index } = peer
-  const { avg, ok, answeredAt, answersMark } = zone.peers
-  const before = avg[index]!
-  const answers = zone.get('answers')
-  let keep = learning.factor
-  if (learning.decay > 0 && answeredAt[index]! > 0) {
-    // After a gap a new answer counts for more.
-    const list = peer.options.backup ? upstream.backups : upstream.peers
-    const since = answers - answersMark[index]!
-    const idle = now - answeredAt[index]!
-    keep = Math.min(keep, Math.exp(-staleness(idle / learning.decay, since / (100 * list.length))))
-  }
-  const from = base(attempt, peer)
-  avg[index] = time === undefined ? from : ewma(from, time, keep)
+  const { ok, answeredAt, answersMark } = zone.peers
+  const keep = remains(upstream, peer, learning, answeredAt[index]!, answersMark[index]!, now)
   if (good !== undefined) ok[index] = ok[index]! * keep + good * (1 - keep)
+  const answers = zone.get('answers') + 1
   answeredAt[index] = now
-  answersMark[index] = answers + 1
-  zone.set('answers', answers + 1)
-  if (avg[index] !== before) share(upstream, learning, peer, before)
+  answersMark[index] = answers
+  zone.set('answers', answers)
+  return keep
+}
+
+/**
+ * How much of an old average stays beside a new number, 0 to 1: after a gap the new one counts for more.
+ * @param at when the average was last renewed; 0 never
+ * @param mark the group's count of answers at that moment
+ */
+function remains(
+  upstream: Upstream,
+  peer: Peer,
+  { factor, decay }: Learning,
+  at: number,
+  mark: number,
+  now: number,
+): number {
+  if (decay === 0 || at === 0) return factor
+  const list = peer.options.backup ? upstream.backups : upstream.peers
+  const since = upstream.zone.get('answers') - mark
+  return Math.min(factor, Math.exp(-staleness((now - at) / decay, since / (100 * list.length))))
 }
 
 /** Passes a changed average on to what is drawn from it. */

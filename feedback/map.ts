@@ -27,11 +27,15 @@ export interface MapOptions {
  */
 export function declareMaps(maps: Readonly<Record<string, MapOptions>>, variables: Variables): void {
   const entries = Object.entries(maps).map(([name, options]) => [name.replace(/^\$/, ''), options] as const)
-  for (const [name, { values = {} }] of entries) {
+  for (const [name, { source, default: fallback = '', values = {} }] of entries) {
     variables.declareSet(name)
+    variables.depends(name, [source, fallback, ...Object.values(values)])
     for (const key of Object.keys(values)) {
       const pattern = patternOf(key)
-      if (pattern) variables.declareCaptures(compilePattern(pattern.source, pattern.anyCase).names)
+      if (!pattern) continue
+      const { names } = compilePattern(pattern.source, pattern.anyCase)
+      variables.declareCaptures(names)
+      for (const captured of names) variables.depends(captured, [source])
     }
   }
   for (const [name, options] of entries) {

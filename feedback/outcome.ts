@@ -1,3 +1,4 @@
+import type { ReadReport } from './orca.ts'
 import type { Peer } from './peer.ts'
 import type { AttemptReason } from './reasons.ts'
 import type { Upstream } from './upstream.ts'
@@ -82,6 +83,10 @@ export class Attempt {
   drifted = 0
   /** Whether learning is done with this attempt, and what it took it for. Owned by learn. */
   learnt: 'success' | 'failure' | undefined = undefined
+  /** Whether the value that `feedback` asks for may still come with the trailers. Owned by learn. */
+  awaitsValue = false
+  /** What was read of its load report; undefined before anybody asked. Owned by orca. */
+  report: ReadReport | undefined = undefined
 
   constructor(upstream: Upstream, peer: Peer | undefined, startedAt: number, pick: string) {
     this.upstream = upstream

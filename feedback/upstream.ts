@@ -14,11 +14,29 @@ export interface Learning {
   readonly decay: number
   /** Which calls are learnt from; undefined: all. An empty answer or `0` means this one is not. */
   readonly account: ((call: Call) => string) | undefined
+  /** Whether `account` asks about probes: then it is asked about their answers too, of which otherwise nothing is learnt. */
+  readonly probes?: boolean
   /**
    * Angie's rule to the letter: every answer passed on is learnt from, whatever its status, and nothing else; the
    * primaries' shares are kept in the zone's `share` and `tree` columns (see share-tree.ts).
    */
   readonly plain?: boolean
+  /** What the peers report of themselves, where the method goes by that; undefined: it goes by times. */
+  readonly value?: ReportedValue
+}
+
+/** A value that peers report with their answers; see report.ts. */
+export interface ReportedValue {
+  /** The variable as configured, `$name`. */
+  readonly name: string
+  /** Empty where an answer has none. */
+  readonly read: (call: Call) => string
+  /** Whether it is read out of load reports: what is wrong with a report is then what is wrong with the value. */
+  readonly orca: boolean
+  /** Whether less is better. */
+  readonly inverse: boolean
+  /** A value that is not renewed for so long counts as not reported, milliseconds; 0: never. */
+  readonly expire: number
 }
 
 /** A named group of peers with its state. */

@@ -1,8 +1,10 @@
 import { hostname } from 'node:os'
 import type { Call } from './call.ts'
 import { attemptVariables } from './variables/attempts.ts'
+import { orcaPrefixed, orcaVariables } from './variables/orca.ts'
 import { prefixed } from './variables/prefixed.ts'
 import { requestVariables } from './variables/request.ts'
+import { splitText } from './variables/split.ts'
 
 /** Reads something of a call as text; empty where it is absent. */
 export type Read = (call: Call) => string
@@ -25,7 +27,9 @@ interface Own {
 export class Variables {
   readonly #own = new Map<string, Own>()
   readonly #defined = new Map<string, Read>()
-  readonly #prefixed = new Map(prefixed)
+  readonly #prefixed = new Map([...prefixed, ...orcaPrefixed])
+  /** What the texts read that a declared variable is made of: see `depends`. */
+  readonly #reads = new Map<string, Set<string>>()
 
   /** @param options what `$hostname`, `$pid` and `$nginx_version` say; by default of this process, and nothing */
   constructor(options: { hostname?: string; pid?: number; version?: string } = {}) {
@@ -38,6 +42,7 @@ export class Variables {
     for (const [name, text] of fixed) this.#defined.set(name, constantRead(text))
     for (const [name, read] of requestVariables) this.#defined.set(name, read)
     for (const [name, read] of attemptVariables) this.#defined.set(name, read)
+    for (const [name, read] of orcaVariables) this.#defined.set(name, read)
   }
 
   /** @param name without the dollar sign */
@@ -93,6 +98,50 @@ export class Variables {
   /** Names of the variables in a text, in order, lower case. */
   names(text: string): string[] {
     return splitText(text).flatMap((part) => (part.literal ? [] : [part.text.toLowerCase()]))
+  }
+
+  /**
+   * Compiles a text that is to be read of one attempt after the other: what maps have found for the attempt before,
+   * or before there was any, does not hold for this one. What is found is not kept for others either.
+   * @throws Error as `compile` does
+   */
+  fresh(text: string): Read {
+    const read = this.compile(text)
+    if (!this.involves(text, (name) => this.#own.has(name))) return read
+    return (call) => {
+      const { cache, captures } = call
+      call.cache = []
+      try {
+        return read(call)
+      } finally {
+        call.cache = cache
+        call.captures = captures
+      }
+    }
+  }
+
+  /**
+   * Notes what a declared variable is made of, for `involves`.
+   * @param texts with the variables that its value comes from or is chosen by
+   */
+  depends(name: string, texts: readonly string[]): void {
+    const key = name.toLowerCase()
+    const reads = this.#reads.get(key) ?? new Set()
+    this.#reads.set(key, reads)
+    for (const text of texts) {
+      for (const [, found] of text.matchAll(/\$\{?(\w+)/g)) reads.add(found!.toLowerCase())
+    }
+  }
+
+  /** Whether a text reads a variable of such a name (lower case), in itself or by what it reads is made of. */
+  involves(text: string, is: (name: string) => boolean): boolean {
+    const names = new Set(this.names(text))
+    // A set goes on over what is added meanwhile.
+    for (const name of names) {
+      if (is(name)) return true
+      for (const further of this.#reads.get(name) ?? []) names.add(further)
+    }
+    return false
   }
 
   /**
@@ -207,35 +256,4 @@ function guarded(own: Own, compute: Read, call: Call): string {
 
 function constantRead(text: string): Read {
   return () => text
-}
-
-/** A piece of a text with variables. */
-export interface Part {
-  readonly literal: boolean
-  /** The text itself, or a variable's name as written. */
-  readonly text: string
-}
-
-/**
- * Splits a text at its variables. `$10` is `$1` and a zero, as in nginx.
- * @throws Error for an ill-written name
- */
-export function splitText(text: string): Part[] {
-  const parts: Part[] = []
-  let from = 0
-  for (let at = text.indexOf('$'); at >= 0; at = text.indexOf('$', from)) {
-    if (at > from) parts.push({ literal: true, text: text.slice(from, at) })
-    const braced = text[at + 1] === '{'
-    const start = at + (braced ? 2 : 1)
-    const name = (braced ? /^\w+/ : /^(?:[1-9]|\w+)/).exec(text.slice(start))?.[0] ?? ''
-    from = start + name.length
-    if (braced && name !== '' && text[from] !== '}') {
-      throw new Error(`the closing bracket in "${name}" variable is missing`)
-    }
-    if (name === '') throw new Error('invalid variable name')
-    if (braced) from += 1
-    parts.push({ literal: false, text: name })
-  }
-  if (from < text.length) parts.push({ literal: true, text: text.slice(from) })
-  return parts
 }

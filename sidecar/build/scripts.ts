@@ -17,17 +17,25 @@ export function declareNames(http: model.HttpBlock, variables: Variables): void 
     const found = patternOf(text)
     if (found) texts.declare(found.source)
   }
-  const level = (block: model.Settings & { readonly rewrites?: readonly model.RewriteStep[] }) => {
+  const level = (
+    block: model.Settings & { readonly rewrites?: readonly model.RewriteStep[] },
+    condition: readonly string[] = [],
+  ) => {
     if (block.proxy_redirect !== 'off') {
       for (const line of block.proxy_redirect ?? []) if (line !== 'default') pattern(line.redirect)
     }
     for (const step of block.rewrites ?? []) {
-      if ('set' in step) variables.declareSet(step.set.variable.slice(1))
-      else if ('rewrite' in step) texts.declare(step.rewrite.regex)
+      if ('set' in step) {
+        const { variable, value } = step.set
+        variables.declareSet(variable.slice(1))
+        variables.depends(variable.slice(1), [value, ...condition])
+      } else if ('rewrite' in step) texts.declare(step.rewrite.regex)
       else if ('if' in step) {
-        const { operator, value } = step.if
-        if (operator?.includes('~')) texts.declare(value ?? '')
-        level(step)
+        const { variable, operator, value } = step.if
+        if (operator?.includes('~')) {
+          for (const name of texts.declare(value ?? '')) variables.depends(name, [variable])
+        }
+        level(step, [variable])
       }
     }
   }

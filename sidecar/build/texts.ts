@@ -21,10 +21,13 @@ export class Texts {
 
   /**
    * Declares the names that a regular expression captures, so that texts may use them wherever they stand.
+   * @returns these names
    * @throws PatternError, and Error for a name that is taken
    */
-  declare(source: string): void {
-    this.variables.declareCaptures(compilePattern(source).names)
+  declare(source: string): readonly string[] {
+    const { names } = compilePattern(source)
+    this.variables.declareCaptures(names)
+    return names
   }
 
   /** @param anyCase for `~*` */

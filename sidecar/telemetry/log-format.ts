@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { bytes } from '../../feedback/bytes.ts'
 import type { Call } from '../../feedback/call.ts'
-import { type Read, splitText, type Variables } from '../../feedback/variables.ts'
+import { splitText } from '../../feedback/variables/split.ts'
+import type { Read, Variables } from '../../feedback/variables.ts'
 
 /** How values are made harmless in a line: nginx's `escape=`. */
 export const escapes = ['default', 'json', 'none'] as const

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../feedback/call.ts'
-import {
-  endLesson,
-  headerLesson,
-  learnBegin,
-  learnEnd,
-  learnHeader,
-  waitingAge,
-} from '../../feedback/learn.ts'
+import { learnBegin, learnEnd, learnHeader, waitingAge } from '../../feedback/learn.ts'
+import { endLesson, headerLesson } from '../../feedback/lesson.ts'
 import { Attempt, type Ending } from '../../feedback/outcome.ts'
 import { totalShare } from '../../feedback/share-tree.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'

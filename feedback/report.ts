@@ -1,0 +1,100 @@
+import type { Call } from './call.ts'
+import { readNumber } from './numbers.ts'
+import { loadReport } from './orca.ts'
+import type { Attempt } from './outcome.ts'
+import { type SignalReason, signalReasons } from './reasons.ts'
+import type { ReportedValue } from './upstream.ts'
+import type { Zone } from './zone.ts'
+
+/*
+ * What `feedback` keeps of the values that peers report of themselves: a moving average, when the last one came, and
+ * whether it counts. All that changes the zone is to be called with the zone held.
+ */
+
+/** A number needs no more characters. */
+const maxLength = 64
+/** Values are kept within these bounds, so that whatever is made of them stays finite and above nothing. */
+const greatest = 1e100
+const smallest = 1e-100
+/**
+ * For so long a peer whose value had expired must have reported anew before it counts, milliseconds: it may be an
+ * instance that has only just started (the blackout period of gRPC's A58).
+ */
+export const blackoutMs = 10_000
+
+const reasonIndex = new Map(signalReasons.map((reason, index) => [reason, index]))
+
+/** Reads a value as a variable gives it. @returns 0 or more and finite, or why it is not taken */
+export function readValue(text: string): number | SignalReason {
+  const bare = text.trim()
+  if (bare === '') return 'absent'
+  if (bare.length > maxLength) return 'too_long'
+  // Several fields of one name: which of them is meant?
+  if (bare.includes(',')) return 'duplicate'
+  const value = readNumber(bare)
+  if (typeof value === 'string') return value
+  if (value < 0) return 'negative'
+  return value < smallest ? 0 : Math.min(value, greatest)
+}
+
+/**
+ * What a peer reports with an answer.
+ * @param call whose last attempt it is
+ */
+export function reported(value: ReportedValue, attempt: Attempt, call: Call): number | SignalReason {
+  const text = value.read(call)
+  if (text === '' && value.orca) {
+    // The report was not taken as a whole: then that is the reason.
+    const report = loadReport(attempt)
+    if (typeof report === 'string') return report
+  }
+  return readValue(text)
+}
+
+/** Counts a value that is not taken. */
+export function ignore(zone: Zone, index: number, reason: SignalReason): void {
+  const at = reasonIndex.get(reason)!
+  zone.ignored[at]![index]! += 1
+  zone.peers.ignoredLast[index] = at + 1
+}
+
+/** Why the peer's last value that was not taken was not; undefined when all were. */
+export function lastIgnored(zone: Zone, index: number): SignalReason | undefined {
+  return signalReasons[zone.peers.ignoredLast[index]! - 1]
+}
+
+/** Whether what the peer has reported counts now. @param expire milliseconds; 0: for ever */
+export function counts(zone: Zone, index: number, expire: number, now: number): boolean {
+  const { reportAt, reportSince } = zone.peers
+  const at = reportAt[index]!
+  return at > 0 && (expire === 0 || now - at < expire) && now >= reportSince[index]!
+}
+
+/**
+ * Takes a value in. The very first one of a peer counts at once, one after a gap of `expire` only after `blackoutMs`.
+ * @param from the average to go on from
+ * @param keep how much of it stays, 0 to 1
+ */
+export function keepReport(
+  zone: Zone,
+  index: number,
+  value: number,
+  average: { readonly from: number; readonly keep: number },
+  expire: number,
+  now: number,
+): void {
+  const { report, reportAt, reportSince, reportMark } = zone.peers
+  const at = reportAt[index]!
+  const first = at === 0
+  const late = !first && expire > 0 && now - at >= expire
+  if (first || late) {
+    report[index] = value
+    reportSince[index] = first ? now : now + blackoutMs
+    // The group's mean and median move: to be taken anew at the next choice.
+    if (first) zone.set('medianAt', 0)
+  } else {
+    report[index] = average.from * average.keep + value * (1 - average.keep)
+  }
+  reportAt[index] = now
+  reportMark[index] = zone.get('answers')
+}
