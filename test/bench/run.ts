@@ -1,16 +1,20 @@
 /**
- * Runs a bench by name: `node test/bench/run.ts pick`. A bench is a file beside this one that exports `run`.
+ * Runs a bench by name: `node test/bench/run.ts pick`. A bench is a file beside this one that exports `run`, which is
+ * given the words that follow the name.
  */
-const benches: Readonly<Record<string, () => Promise<{ run(): void | Promise<void> }>>> = {
+const benches: Readonly<
+  Record<string, () => Promise<{ run(words: readonly string[]): void | Promise<void> }>>
+> = {
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
+  tail: () => import('./tail.ts'),
 }
 
 const name = process.argv[2] ?? ''
 const bench = Object.hasOwn(benches, name) ? benches[name] : undefined
 if (bench) {
   const { run } = await bench()
-  await run()
+  await run(process.argv.slice(3))
 } else {
   console.error(`bench: one of ${Object.keys(benches).join(', ')}`)
   process.exitCode = 1
