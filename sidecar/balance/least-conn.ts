@@ -3,7 +3,13 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { Ask, Balancer, Method } from './method.ts'
 import { normalised, ramp, startTurns, turn } from './round-robin.ts'
 
-/** The peer with the fewest requests in progress for its weight; among equals smooth weighted round robin. */
+/**
+ * The peer with the fewest requests in progress for its weight; among equals smooth weighted round robin.
+ *
+ * A peer in its slow start counts as lighter. That alone would not slow it down where few requests are in progress:
+ * with none it is less busy than any, whatever its weight, and would get a full share from its first moment. So a peer
+ * whose slow start is behind that of others has to wait for its turn as well.
+ */
 export class LeastConn implements Balancer {
   readonly #peers: readonly Peer[]
 
@@ -19,11 +25,22 @@ export class LeastConn implements Balancer {
     let bestWeight = 0
     let first = 0
     let tie = false
+    let total = 0
+    let furthest = 0
+    let behind = false
     for (let i = 0; i < peers.length; i++) {
       const peer = peers[i]!
       if (!ask.ready(peer)) continue
+      const part = ramp(peer, ask.now)
+      const weight = peer.options.weight * part
+      total += weight
+      if (part !== furthest) {
+        behind ||= best !== undefined
+        if (part < furthest) continue
+        furthest = part
+        best = undefined
+      }
       const conns = peer.zone.peers.conns[peer.index]!
-      const weight = peer.options.weight * ramp(peer, ask.now)
       // Cross-multiplied, so that no weight of 0 is divided by.
       const mine = conns * bestWeight
       const least = bestConns * weight
@@ -37,11 +54,40 @@ export class LeastConn implements Balancer {
         tie = true
       }
     }
-    return tie ? this.#turn(ask, first, bestConns, bestWeight) : best
+    const due = behind ? this.#due(ask, furthest, total, bestConns, bestWeight) : undefined
+    if (due !== undefined) return due
+    return tie ? this.#turn(ask, first, furthest, bestConns, bestWeight) : best
+  }
+
+  /**
+   * Of the peers whose slow start is behind, the one whose turn it is and that is no busier than the best of the others.
+   * @param furthest how far those are that are not behind
+   * @param total of all weights as they are now
+   */
+  #due(ask: Ask, furthest: number, total: number, conns: number, weight: number): Peer | undefined {
+    const peers = this.#peers
+    const { currentWeight, conns: load } = peers[0]!.zone.peers
+    let due: Peer | undefined
+    let most = total / 2
+    for (let i = 0; i < peers.length; i++) {
+      const peer = peers[i]!
+      if (!ask.ready(peer)) continue
+      const part = ramp(peer, ask.now)
+      if (part === furthest) continue
+      const index = peer.index
+      const mine = peer.options.weight * part
+      // Of the turns that it was too busy for one is saved up: more would come back as a surge.
+      if (currentWeight[index]! < 1.5 * total) currentWeight[index]! += mine
+      if (currentWeight[index]! < most || load[index]! * weight > conns * mine) continue
+      due = peer
+      most = currentWeight[index]!
+    }
+    if (due !== undefined) currentWeight[due.index]! -= total
+    return due
   }
 
   /** One round among the peers from `first` on that are as loaded as it is. */
-  #turn(ask: Ask, first: number, conns: number, weight: number): Peer {
+  #turn(ask: Ask, first: number, furthest: number, conns: number, weight: number): Peer {
     const peers = this.#peers
     const { currentWeight, conns: load } = peers[first]!.zone.peers
     let best = peers[first]!
@@ -50,7 +96,8 @@ export class LeastConn implements Balancer {
       const peer = peers[i]!
       const index = peer.index
       if (!ask.ready(peer)) continue
-      if (load[index]! * weight !== conns * peer.options.weight * ramp(peer, ask.now)) continue
+      const part = ramp(peer, ask.now)
+      if (part !== furthest || load[index]! * weight !== conns * peer.options.weight * part) continue
       const gain = turn(peer, ask.now)
       total += gain
       currentWeight[index]! += gain
@@ -61,20 +108,27 @@ export class LeastConn implements Balancer {
   }
 
   shares(ready: (peer: Peer) => boolean, now: number): number[] {
-    const loads = this.#peers.map((peer) => {
-      if (!ready(peer)) return Number.POSITIVE_INFINITY
+    const parts = this.#peers.map((peer) => (ready(peer) ? ramp(peer, now) : -1))
+    const furthest = Math.max(-1, ...parts)
+    if (furthest < 0) return parts.map(() => 0)
+    const weights = this.#peers.map((peer, i) => peer.options.weight * Math.max(0, parts[i]!))
+    const loads = this.#peers.map((peer, i) => {
       const conns = peer.zone.peers.conns[peer.index]!
-      const weight = peer.options.weight * ramp(peer, now)
       // At the foot of its slow start a peer is as good as full.
-      return weight > 0 ? conns / weight : Number.MAX_VALUE
+      return weights[i]! > 0 ? conns / weights[i]! : Number.MAX_VALUE
     })
-    const least = loads.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY)
-    if (least === Number.POSITIVE_INFINITY) return loads.map(() => 0)
-    const weights = this.#peers.map((peer, i) =>
-      loads[i] === least ? peer.zone.peers.effectiveWeight[peer.index]! * ramp(peer, now) : 0,
+    const ahead = parts.map((part) => part === furthest)
+    const least = loads.reduce((a, b, i) => (ahead[i] ? Math.min(a, b) : a), Number.POSITIVE_INFINITY)
+    const total = weights.reduce((a, b) => a + b, 0)
+    const behind = weights.map((weight, i) =>
+      !ahead[i] && weight > 0 && loads[i]! <= least ? weight / total : 0,
     )
-    if (!weights.some((weight) => weight > 0)) weights[loads.indexOf(least)] = 1
-    return normalised(weights)
+    const rest = 1 - behind.reduce((a, b) => a + b, 0)
+    const turns = this.#peers.map((peer, i) =>
+      ahead[i] && loads[i] === least ? peer.zone.peers.effectiveWeight[peer.index]! * parts[i]! : 0,
+    )
+    if (!turns.some((turn) => turn > 0)) turns[loads.findIndex((load, i) => ahead[i] && load === least)] = 1
+    return normalised(turns).map((share, i) => share * rest + behind[i]!)
   }
 }
 
