@@ -96,8 +96,10 @@ export class Prober {
   /**
    * Puts the probes of a configuration in the place of those before. Streaks begin anew; a probe that stays goes on in
    * its rhythm where that is the same; what is under way is dropped.
+   * @param leaving peers that the configuration has no more, though requests may still find them: what was found of
+   *   them stays in force
    */
-  use(probes: readonly LiveProbe[]): void {
+  use(probes: readonly LiveProbe[], leaving: ReadonlySet<Peer> = new Set()): void {
     const now = this.#env.now()
     const before = this.#patients
     const known = new Map(this.#queue.items.map((entry) => [entry.key, entry]))
@@ -110,7 +112,8 @@ export class Prober {
       }
     }
     for (const [key, patient] of before) {
-      if (!this.#patients.has(key)) tell(patient, '', dismiss(patient.checkup, now), '')
+      if (this.#patients.has(key) || leaving.has(patient.peer)) continue
+      tell(patient, '', dismiss(patient.checkup, now), '')
     }
     this.#queue.use([...this.#patients.values()].flatMap(({ entries }) => entries))
     for (const probe of probes) this.#caveat(probe)
@@ -242,6 +245,6 @@ function tell(
   change: ProbeChange | undefined,
   detail: string,
 ): void {
-  if (change === undefined || peer.retired) return
+  if (change === undefined) return
   probeStateChannel.publish({ ...change, upstream, peer, probe, detail } satisfies ProbeStateEvent)
 }

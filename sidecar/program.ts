@@ -12,6 +12,7 @@ import { ConfigWatch } from './config-watch.ts'
 import { type Crew, OneThread } from './crew.ts'
 import { drain } from './drain.ts'
 import { mistakeOf } from './mistake.ts'
+import { systemProber } from './probing.ts'
 import { type ProgramView, programFacts } from './program-facts.ts'
 import { canShare } from './proxy/bind.ts'
 import { makeReady, type Ready } from './ready.ts'
@@ -21,6 +22,7 @@ import { accessLogPaths, pathOf, type Source } from './source.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
+import { logProbes } from './telemetry/probe-lines.ts'
 import { Threads, threadsWanted } from './threads.ts'
 
 /** The program at work: one configuration in force, replaced as a whole by a reload. */
@@ -28,6 +30,8 @@ export class Program implements ProgramView {
   readonly reloads: Reloads
   /** Wall clock milliseconds. */
   readonly startedAt = Date.now()
+  /** Asks the peers, from this thread alone. */
+  readonly prober = systemProber()
   readonly #source: Source
   readonly #facts = programFacts(this)
   readonly #admins = new Admins(this.#facts, (text) => errorLog.log('alert', text))
@@ -99,6 +103,7 @@ export class Program implements ProgramView {
     read(ready.loaded)
     errorLog.configure(ready.errorLogs)
     logAttempts()
+    logProbes()
     const crew = this.#crew!
     await crew.open(ready.prepared.listens)
     const running = ready.prepared.commit()
@@ -161,7 +166,7 @@ export class Program implements ProgramView {
       { delay: timeMs(drain_delay) ?? 0, timeout: timeMs(drain_timeout) ?? 30_000 },
       (ms) => wait(ms),
       monotonic,
-    )
+    ).finally(() => this.prober.stop())
   }
 
   async #reload(): Promise<Reloaded> {
@@ -211,6 +216,8 @@ export class Program implements ProgramView {
     this.#loaded = ready.loaded
     this.#token = ready.token
     this.#running = running
+    // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
+    this.prober.use(running.probes, new Set(running.leaving.flatMap(({ peers }) => peers)))
     this.#generation += 1
     this.#loadedAt = Date.now()
     const { model, files } = ready.loaded

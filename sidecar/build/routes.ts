@@ -28,12 +28,13 @@ export interface RoutesEnv {
   openAccessLog(spec: AccessLogSpec): AccessLog
   /** For `server_tokens on`. */
   readonly version: string
-  /** Told of every location that is built. */
-  onRoute?(route: Route): void
+  /** Told of every location that is built, with what it was built from. */
+  onRoute?(route: Route, block: model.LocationBlock, server: model.ServerBlock): void
 }
 
 /** A level inside of a server: what its locations inherit. */
 interface Level {
+  readonly server: model.ServerBlock
   readonly settings: readonly model.Settings[]
   readonly zones: { readonly server: ServerZone | undefined; readonly location: ServerZone | undefined }
 }
@@ -87,6 +88,7 @@ class RoutesBuilder {
   server(block: model.ServerBlock): VirtualServer {
     const zone = block.status_zone === undefined ? undefined : this.#env.zone('server', block.status_zone)
     const level: Level = {
+      server: block,
       settings: [this.#http, block],
       zones: { server: zone, location: undefined },
     }
@@ -125,6 +127,7 @@ class RoutesBuilder {
       const { kind, text } = locationKey(key)
       const zone = block.status_zone
       const level: Level = {
+        server: outer.server,
         settings: [...outer.settings, block],
         zones:
           zone === undefined ? outer.zones : { ...outer.zones, location: this.#env.zone('location', zone) },
@@ -167,7 +170,7 @@ class RoutesBuilder {
         script: undefined,
       })),
     }
-    this.#env.onRoute?.(route)
+    this.#env.onRoute?.(route, block, level.server)
     return route
   }
 

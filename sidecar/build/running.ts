@@ -5,6 +5,7 @@ import { declareMaps } from '../../feedback/map.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { Variables } from '../../feedback/variables.ts'
+import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { BudgetFacts, Template, UpstreamFacts } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
 import { exclusion } from '../balance/pick.ts'
@@ -25,6 +26,7 @@ import {
   planGroups,
 } from './groups.ts'
 import { type JoinedMemory, type Memory, ownMemory } from './memory.ts'
+import { buildProbes } from './probes.ts'
 import { buildRouter } from './routes.ts'
 import { declareNames } from './scripts.ts'
 
@@ -40,6 +42,7 @@ export interface Running {
   readonly serverZones: ReadonlyMap<string, ServerZone>
   readonly locationZones: ReadonlyMap<string, ServerZone>
   readonly templates: ReadonlyMap<string, Template>
+  readonly probes: readonly LiveProbe[]
   /** Peers of the configuration before it that this one has no more. */
   readonly leaving: readonly Leaving[]
 }
@@ -114,6 +117,7 @@ function assemble(
   // the configuration before it, and that one its own, for ever.
   const zonesBefore = { server: old?.serverZones, location: old?.locationZones }
   const routes: Route[] = []
+  const probes: LiveProbe[] = []
   const router = buildRouter(http, {
     variables,
     group: (authority) => groups.get(authority.toLowerCase()),
@@ -126,7 +130,10 @@ function assemble(
     openAccessLog: ({ path, format }) =>
       logs.open({ path: isAbsolute(path) ? path : resolve(options.prefix, path), format }),
     version: options.version,
-    onRoute: (route) => routes.push(route),
+    onRoute(route, block, server) {
+      routes.push(route)
+      probes.push(...buildProbes(route, block, server, { variables, groups }))
+    },
   })
   const templates = new Map<string, Template>()
   for (const [name, block] of Object.entries(http.prometheus_templates ?? {})) {
@@ -141,7 +148,7 @@ function assemble(
     templates.set(name, template(block.metrics ?? [], compile))
   }
   const listens = router.keys().map((key) => listenSpec(key, http, router))
-  return { model, router, routes, groups, listens, serverZones, locationZones, templates, leaving }
+  return { model, router, routes, groups, listens, serverZones, locationZones, templates, probes, leaving }
 }
 
 function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {

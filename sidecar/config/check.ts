@@ -1,4 +1,5 @@
 import { checkLocations } from './check/locations.ts'
+import { checkProbes } from './check/probes.ts'
 import { checkListeners } from './check/servers.ts'
 import { checkUpstreams } from './check/upstreams.ts'
 import type { Model } from './model.ts'
@@ -13,4 +14,5 @@ export function check(model: Model, reading: Reading): void {
   checkUpstreams(model.http, reading)
   checkListeners(model.http, reading)
   checkLocations(model.http, reading)
+  checkProbes(model.http, reading)
 }

@@ -2,6 +2,7 @@ import type { Block, Context, Directive } from './directive.ts'
 import { blocks } from './directives/blocks.ts'
 import { clientDirectives } from './directives/client.ts'
 import { mainDirectives } from './directives/main.ts'
+import { probeDirectives } from './directives/probe.ts'
 import { proxyDirectives } from './directives/proxy.ts'
 import { responseDirectives } from './directives/response.ts'
 import { condition, stepDirectives } from './directives/steps.ts'
@@ -14,6 +15,7 @@ export const areas = [
   { title: 'Responses and logs', directives: responseDirectives },
   { title: 'Groups', directives: upstreamDirectives },
   { title: 'Peers', directives: proxyDirectives },
+  { title: 'Probes', directives: probeDirectives },
   { title: 'Steps', directives: [...stepDirectives, condition] },
 ] as const satisfies readonly { title: string; directives: readonly Directive[] }[]
 

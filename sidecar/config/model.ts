@@ -282,8 +282,40 @@ export interface LocationBlock extends Settings {
   /** Name of a template; `all` is built in. */
   readonly prometheus?: string
   readonly status_zone?: string
+  readonly upstream_probe?: readonly ProbeLine[]
   readonly rewrites?: readonly RewriteStep[]
   readonly locations?: Readonly<Record<string, LocationBlock>>
+}
+
+/** A probe of the group that the location's `proxy_pass` names. */
+export interface ProbeLine {
+  /** Unique among the probes of a group. */
+  readonly name: string
+  /** Name of a kind in probes/kinds.ts; the first one where absent. */
+  readonly type?: string
+  /** Appended to the address of `proxy_pass`; `/` where absent. */
+  readonly uri?: string
+  /** In place of each peer's own. */
+  readonly port?: number
+  readonly method?: string
+  readonly interval?: string
+  readonly timeout?: string
+  readonly fails?: number
+  readonly passes?: number
+  /** May have variables. */
+  readonly test?: string
+  readonly essential?: true
+  readonly persistent?: true
+  readonly mode?: 'always' | 'idle' | 'onfail'
+  readonly scope?: 'fleet' | 'instance'
+  /** Of type `http`. */
+  readonly max_body?: string
+  /** Of type `grpc`. */
+  readonly service?: string
+  /** Of type `agent`. */
+  readonly send?: string
+  /** Of type `backlog`. */
+  readonly limit?: number
 }
 
 /** `set`, `if`, `rewrite`, `return` and `break` in the order written. */

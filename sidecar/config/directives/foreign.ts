@@ -29,7 +29,7 @@ const later = words(`
   keepalive_min_timeout max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop
   proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_* queue quic_*
   recursive_error_pages server_name_in_redirect shadow split split_clients ssl ssl_* sticky sticky_secret
-  sticky_strict stream upstream_probe upstream_probe_timeout
+  sticky_strict stream upstream_probe_timeout
 `)
 
 /** Refused by name: they would change what a client sees, and are not what this program is for. */

@@ -1,0 +1,118 @@
+import { Call } from '../../feedback/call.ts'
+import type { Variables } from '../../feedback/variables.ts'
+import type { LiveProbe } from '../../probes/live-probe.ts'
+import type { Question } from '../../probes/probe.ts'
+import { proxyAddress } from '../config/address.ts'
+import { kindOfLine, probeMisfit } from '../config/check/probes.ts'
+import { kindArgs } from '../config/directives/probe.ts'
+import type * as model from '../config/model.ts'
+import { timeMs } from '../config/units.ts'
+import { requestHead } from '../proxy/headers.ts'
+import type { PeerGroup } from '../proxy/pools.ts'
+import type { Route, Settings } from '../proxy/route.ts'
+import { fitForLine, splitArgs } from '../proxy/uri.ts'
+import { bytes } from './texts.ts'
+
+/** What of a configuration probes are built upon. */
+export interface ProbesEnv {
+  /** With everything declared. */
+  readonly variables: Variables
+  /** By lower-case name. */
+  readonly groups: ReadonlyMap<string, PeerGroup>
+}
+
+/**
+ * Makes live probes of the lines of a location.
+ * @throws Error for an unknown variable, and for a peer that cannot be asked so
+ */
+export function buildProbes(
+  route: Route,
+  block: model.LocationBlock,
+  server: model.ServerBlock,
+  env: ProbesEnv,
+): LiveProbe[] {
+  const lines = block.upstream_probe ?? []
+  if (lines.length === 0) return []
+  const pass = proxyAddress(bytes(block.proxy_pass ?? ''))
+  const group = env.groups.get(pass.authority.toLowerCase())
+  if (group === undefined) throw new Error(`host not found in upstream "${pass.authority}"`)
+  const { upstream } = group.balancing
+  const [first = ''] = server.server_name ?? []
+  // A pattern is no host.
+  const serverName = /^[A-Za-z0-9.-]+$/.test(first) ? first : ''
+  return lines.map((line): LiveProbe => {
+    for (const { address } of [...upstream.peers, ...upstream.backups]) {
+      const misfit = probeMisfit(line, address)
+      if (misfit !== undefined) throw new Error(`upstream_probe "${line.name}": ${misfit}`)
+    }
+    const kind = kindOfLine(line)
+    const target = joined(pass.uri ?? '', bytes(line.uri ?? '/'))
+    const method = line.method ?? 'GET'
+    return {
+      upstream,
+      location: route.location,
+      name: line.name,
+      kind,
+      args: kindArgs(kind, line),
+      port: line.port,
+      interval: ms(line.interval, 5000),
+      timeout: ms(line.timeout, 1000),
+      fails: line.fails ?? 1,
+      passes: line.passes ?? 1,
+      essential: line.essential ?? false,
+      persistent: line.persistent ?? false,
+      mode: line.mode ?? 'always',
+      test: line.test === undefined ? undefined : env.variables.compile(bytes(line.test)),
+      retry: route.settings.retry,
+      call() {
+        const call = new Call()
+        const { uri, args } = splitArgs(target)
+        call.method = method
+        call.target = target
+        call.uri = uri
+        call.args = args
+        call.serverName = serverName
+        call.host = serverName
+        call.proxyHost = pass.authority
+        call.proxyPort = String(pass.port ?? 80)
+        call.upstream = upstream.name
+        call.probe = line.name
+        return call
+      },
+      question: (call) => question(call, route.settings),
+    }
+  })
+}
+
+/** A timer of Node takes 31 bits of milliseconds (24.8 days). */
+const longestTimer = 2 ** 31 - 1
+
+function ms(text: string | undefined, otherwise: number): number {
+  return text === undefined ? otherwise : Math.min(timeMs(text) ?? otherwise, longestTimer)
+}
+
+/** The probe's own path after that of proxy_pass, with one slash between them. */
+function joined(base: string, uri: string): string {
+  const path = base.endsWith('/') && uri.startsWith('/') ? base + uri.slice(1) : base + uri
+  return fitForLine(path.startsWith('/') ? path : `/${path}`)
+}
+
+/** The request as the location would send it. Its connection is the probe's own affair. */
+function question(call: Call, settings: Settings): Question | undefined {
+  const { method, target } = call
+  const head = requestHead(call, settings, { method, target, framing: { kind: 'none' }, upgrade: false })
+  if (head === undefined) return undefined
+  const headers: string[] = []
+  let host = ''
+  for (const line of head.text.split('\r\n').slice(1)) {
+    const colon = line.indexOf(':')
+    if (colon < 0) continue
+    const name = line.slice(0, colon)
+    const value = line.slice(colon + 2)
+    if (name.toLowerCase() === 'host') host = value
+    else headers.push(name, value)
+  }
+  // `Host $http_host` is empty without a client, and every HTTP/1.1 request needs one.
+  headers.unshift('Host', host || call.proxyHost)
+  return { method, target, headers, connectTimeout: settings.connectTimeout, maxHead: settings.bufferSize }
+}

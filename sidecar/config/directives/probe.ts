@@ -1,0 +1,96 @@
+import Type, { type TProperties } from 'typebox'
+import { kindOf, probeKinds } from '../../../probes/kinds.ts'
+import { probeModes } from '../../../probes/live-probe.ts'
+import type { ProbeKind } from '../../../probes/probe.ts'
+import { directive, type Value } from '../directive.ts'
+import { Fault } from '../fault.ts'
+import type { ProbeLine } from '../model.ts'
+import { flag, integer, shapeOf, time, word } from '../schema.ts'
+import { formatTime, timeMs } from '../units.ts'
+
+const defaultKind = probeKinds[0]
+
+/** Arguments of the location's request, which only kinds that send it can use. */
+const ofRequests = ['uri', 'method'] as const
+
+/** Names of a kind's own arguments, and those it cannot do without. */
+function own(kind: ProbeKind): { readonly names: readonly string[]; readonly required: readonly string[] } {
+  const { properties = {}, required = [] } = shapeOf(kind.args)
+  return { names: Object.keys(properties), required }
+}
+
+/** The arguments of a probe that are its kind's. */
+export function kindArgs(kind: ProbeKind, line: ProbeLine): Readonly<Record<string, Value>> {
+  const { names } = own(kind)
+  return Object.fromEntries(Object.entries(line).filter(([name]) => names.includes(name)))
+}
+
+/** Every kind's arguments: which of them a probe needs is a matter of its type. */
+function ofKinds(): TProperties {
+  const all: TProperties = {}
+  for (const { args } of probeKinds) {
+    for (const [name, schema] of Object.entries(args.properties)) all[name] = Type.Optional(schema)
+  }
+  return all
+}
+
+export const probeDirectives = [
+  directive({
+    name: 'upstream_probe',
+    in: ['location'],
+    doc:
+      'Asks every peer of the group of `proxy_pass` on a schedule, whatever clients do, and takes those out that ' +
+      'fail. Several may stand in a location.',
+    default: `type=${defaultKind.name} uri=/ method=GET interval=5s timeout=1s fails=1 passes=1 mode=always max_body=256k`,
+    args: Type.Object({
+      name: Type.String({ pattern: '^[^\\s\\u0000-\\u001f\\u007f]+$' }),
+      type: Type.Optional(word(...probeKinds.map(({ name }) => name))),
+      uri: Type.Optional(Type.String({ pattern: '^[^\\s\\u0000-\\u001f\\u007f#]+$' })),
+      port: Type.Optional(integer(1, 65_535)),
+      method: Type.Optional(Type.String({ pattern: "^(?!CONNECT$)[A-Za-z0-9!#$%&'*+.^_`|~-]+$" })),
+      interval: Type.Optional(time),
+      timeout: Type.Optional(time),
+      fails: Type.Optional(integer(1)),
+      passes: Type.Optional(integer(1)),
+      test: Type.Optional(
+        Type.String({ pattern: '^[^\\u0000]+$', description: 'must come out neither empty nor 0' }),
+      ),
+      essential: Type.Optional(flag),
+      persistent: Type.Optional(flag),
+      mode: Type.Optional(word(...probeModes)),
+      ...ofKinds(),
+      scope: Type.Optional(word('fleet', 'instance')),
+    }),
+    words: ['name'],
+    many: true,
+    later: ['ping', 'ping_timeout'],
+    tidy(given) {
+      // The schema is put together of parts, so its type does not say what it checks.
+      const line = given as ProbeLine
+      const kind: ProbeKind = kindOf(line.type ?? defaultKind.name)!
+      const { names, required } = own(kind)
+      const foreign = probeKinds.flatMap((other) => own(other).names).filter((name) => !names.includes(name))
+      if (!kind.http) foreign.push(...ofRequests)
+      for (const [name, value] of Object.entries(line)) {
+        if (!foreign.includes(name)) continue
+        throw new Fault(`type=${kind.name} does not support parameter "${name}=${value}"`, name)
+      }
+      for (const name of required) {
+        if (!(name in line)) throw new Fault(`type=${kind.name} requires parameter "${name}"`)
+      }
+      const { interval, timeout } = line
+      if (interval !== undefined && timeMs(interval)! < kind.leastInterval) {
+        const least = formatTime(kind.leastInterval)
+        throw new Fault(`interval "${interval}" is too short, at least ${least} expected`, 'interval')
+      }
+      if (timeout !== undefined && timeMs(timeout) === 0) {
+        throw new Fault(`invalid parameter "timeout=${timeout}"`, 'timeout')
+      }
+      if (line.persistent && !line.essential) {
+        throw new Fault('"persistent" parameter requires "essential"', 'persistent')
+      }
+      if (line.scope === 'fleet') throw new Fault('"scope=fleet" parameter is not supported yet', 'scope')
+      return given as Value
+    },
+  }),
+]
