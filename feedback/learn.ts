@@ -165,7 +165,7 @@ function teach(
  * @returns how much of an old average stays beside it
  */
 function answered(
-  { upstream }: Attempt,
+  { upstream, startedAt }: Attempt,
   peer: Peer,
   learning: Learning,
   good: 0 | 1 | undefined,
@@ -174,7 +174,9 @@ function answered(
   const { zone } = upstream
   const { index } = peer
   const { ok, answeredAt, answersMark } = zone.peers
-  const keep = remains(upstream, peer, learning, answeredAt[index]!, answersMark[index]!, now)
+  // The gap ends when the peer was asked again: while it stood still with requests waiting nobody forgot it, and
+  // the late answers, long as they took, are no better evidence than any other.
+  const keep = remains(upstream, peer, learning, answeredAt[index]!, answersMark[index]!, startedAt)
   if (good !== undefined) ok[index] = ok[index]! * keep + good * (1 - keep)
   const answers = zone.get('answers') + 1
   answeredAt[index] = now
@@ -187,6 +189,7 @@ function answered(
  * How much of an old average stays beside a new number, 0 to 1: after a gap the new one counts for more.
  * @param at when the average was last renewed; 0 never
  * @param mark the group's count of answers at that moment
+ * @param until the end of the gap; before `at` there was none
  */
 function remains(
   upstream: Upstream,
@@ -194,12 +197,12 @@ function remains(
   { factor, decay }: Learning,
   at: number,
   mark: number,
-  now: number,
+  until: number,
 ): number {
   if (decay === 0 || at === 0) return factor
   const list = peer.options.backup ? upstream.backups : upstream.peers
   const since = upstream.zone.get('answers') - mark
-  return Math.min(factor, Math.exp(-staleness((now - at) / decay, since / (100 * list.length))))
+  return Math.min(factor, Math.exp(-staleness((until - at) / decay, since / (100 * list.length))))
 }
 
 /** Passes a changed average on to what is drawn from it. */

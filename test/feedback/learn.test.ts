@@ -332,6 +332,15 @@ test('lets an answer after a gap count for more, by time and by the answers of t
   assert.ok(Math.abs(school.column('avg') - (95 * keep + 15 * (1 - keep))) < 0.5)
 })
 
+test('takes late answers for no better evidence than others, for nobody had stopped asking', () => {
+  const school = new School({ decay: 10_000 })
+  school.one(100)
+  const stuck = school.begin()
+  for (let i = 0; i < 2000; i++) school.one(2.5, {}, 0, 1)
+  school.end(stuck)
+  near(school.column('avg'), 100 * 0.9 + 5000 * 0.1)
+})
+
 test('lets the rate of success forget as well', () => {
   const school = new School({ decay: 10_000 })
   school.one(1, { ending: 'error' })
