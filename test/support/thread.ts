@@ -1,9 +1,12 @@
 import { once } from 'node:events'
 import { MessagePort, Worker } from 'node:worker_threads'
 
+/** When each thread ended: it may have before anybody asks. */
+const ends = new WeakMap<Worker, Promise<unknown>>()
+
 /**
- * A thread that runs a module of the repository's with `data`, and ends by itself.
- * @param body program text; `data` is what was given, `load(path)` imports a module by its path from the root
+ * A thread that runs a program text with `data`, and ends by itself.
+ * @param body `data` is what was given, `load(path)` imports a module by its path from the root
  */
 export function thread(body: string, data: unknown): Worker {
   const root = JSON.stringify(new URL('../../', import.meta.url).href)
@@ -12,15 +15,17 @@ export function thread(body: string, data: unknown): Worker {
     const load = (path) => import(new URL(path, ${root}).href)
     ${body}
   `
-  return new Worker(new URL(`data:text/javascript,${encodeURIComponent(text)}`), {
+  const worker = new Worker(new URL(`data:text/javascript,${encodeURIComponent(text)}`), {
     workerData: data,
     ...transfer(data),
   })
+  ends.set(worker, once(worker, 'exit'))
+  return worker
 }
 
 /** Waits for threads to end. @throws what a thread threw */
 export async function finished(...workers: Worker[]): Promise<void> {
-  await Promise.all(workers.map((worker) => once(worker, 'exit')))
+  await Promise.all(workers.map((worker) => ends.get(worker)))
 }
 
 /** Ports can only be given away, not copied. */
