@@ -3,7 +3,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import { crcEnd, crcStart, crcText } from './crc32.ts'
 import type { Ask, Balancer } from './method.ts'
 import { maxDraws } from './random.ts'
-import { Ring } from './ring.ts'
+import { type Ring, ringOf } from './ring.ts'
 import { RoundRobin } from './round-robin.ts'
 
 /**
@@ -17,6 +17,7 @@ export class ConsistentHash implements Balancer {
   readonly #ring: Ring
   /** The peers of each server of the ring. */
   readonly #members: readonly (readonly Peer[])[]
+  #divided: Division | undefined
 
   constructor(peers: readonly Peer[], key: (call: Call) => string) {
     this.#peers = peers
@@ -30,7 +31,7 @@ export class ConsistentHash implements Balancer {
     }
     this.#members = [...byServer.values()]
     // Peers of one server would repeat each other's points: the heaviest has all of them.
-    this.#ring = new Ring(
+    this.#ring = ringOf(
       Array.from(byServer, ([server, members]) => ({
         server,
         weight: Math.max(...members.map(({ options }) => options.weight)),
@@ -62,8 +63,26 @@ export class ConsistentHash implements Balancer {
   /** Exactly the arcs of the ring, each with the points that stand in for one that is not ready. */
   shares(ready: (peer: Peer) => boolean, now: number): number[] {
     if (this.#peers.length < 2) return this.#turns.shares(ready, now)
+    const { arcs, lost } = this.#divide(this.#members.map((members) => members.some(ready)))
+    const shares = this.#turns.shares(ready, now).map((share) => share * lost)
+    const places = new Map(this.#peers.map((peer, i) => [peer, i]))
+    for (const [i, members] of this.#members.entries()) {
+      const able = members.filter(ready)
+      const total = able.reduce((sum, peer) => sum + weightOf(peer), 0)
+      for (const [k, peer] of able.entries()) {
+        const part = total > 0 ? weightOf(peer) / total : k === 0 ? 1 : 0
+        shares[places.get(peer)!]! += arcs[i]! * part
+      }
+    }
+    return shares
+  }
+
+  /** The part of the ring that goes to each server when only those that are admitted take any. */
+  #divide(admitted: readonly boolean[]): Division {
+    const known = this.#divided
+    // Whoever watches asks every few seconds, and millions of points are long to walk.
+    if (known?.admitted.every((one, i) => one === admitted[i])) return known
     const { hashes, owners } = this.#ring
-    const admitted = this.#members.map((members) => members.some(ready))
     const arcs = new Float64Array(this.#members.length)
     let lost = 0
     const count = hashes.length
@@ -80,18 +99,19 @@ export class ConsistentHash implements Balancer {
       if (next - k <= maxDraws) arcs[owner]! += arc / 2 ** 32
       else lost += arc / 2 ** 32
     }
-    const shares = this.#turns.shares(ready, now).map((share) => share * lost)
-    const places = new Map(this.#peers.map((peer, i) => [peer, i]))
-    for (const [i, members] of this.#members.entries()) {
-      const able = members.filter(ready)
-      const total = able.reduce((sum, peer) => sum + weightOf(peer), 0)
-      for (const [k, peer] of able.entries()) {
-        const part = total > 0 ? weightOf(peer) / total : k === 0 ? 1 : 0
-        shares[places.get(peer)!]! += arcs[i]! * part
-      }
-    }
-    return shares
+    this.#divided = { admitted, arcs, lost }
+    return this.#divided
   }
+}
+
+/** How a ring is divided. */
+interface Division {
+  /** By server. */
+  readonly admitted: readonly boolean[]
+  /** By server: its part of the ring, 0 to 1. */
+  readonly arcs: Float64Array
+  /** The part where nobody admitted is found in time, so that turns are taken. */
+  readonly lost: number
 }
 
 function weightOf(peer: Peer): number {

@@ -1,9 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { crc32 } from 'node:zlib'
 import { ConsistentHash } from '../../../sidecar/balance/consistent-hash.ts'
-import { maxRingPoints, Ring, ringPoints } from '../../../sidecar/balance/ring.ts'
+import { maxRingPoints, Ring, ringOf, ringPoints } from '../../../sidecar/balance/ring.ts'
 import { ask, type PeerSketch, peers, spread, turns } from '../../support/peers.ts'
+
+setFlagsFromString('--expose-gc')
+// The collector, which has no other name without a flag of the command line.
+const collect = runInNewContext('gc') as () => void
 
 const three: PeerSketch[] = [
   { server: '127.0.0.1:19501' },
@@ -177,6 +184,57 @@ test('builds eight million points in seconds and picks in less than a millisecon
   for (let i = 0; i < picks; i++) assert.equal(balancer.pick(ask((peer) => peer === last)), last)
   const each = (performance.now() - from) / picks
   assert.ok(each < 1, `${each} ms a pick`)
+})
+
+test('moves only the keys of a server that goes where weights are large', () => {
+  const servers = Array.from({ length: 50 }, (_, i) => ({ server: `10.2.0.${i}:8080`, weight: 100 }))
+  const before = keyed(servers)
+  const after = keyed(servers.toSpliced(17, 1))
+  const names = new Map(before.list.map(({ name, server }) => [name, server]))
+  const left = new Map(after.list.map(({ name, server }) => [name, server]))
+  let moved = 0
+  const keys = 5000
+  for (let i = 0; i < keys; i++) {
+    const was = names.get(before.place(`/item/${i}`)!)
+    const is = left.get(after.place(`/item/${i}`)!)
+    if (was === '10.2.0.17:8080') moved += 1
+    else assert.equal(is, was)
+  }
+  assert.ok(Math.abs(moved / keys - 1 / 50) < 0.01, `${moved} moved`)
+})
+
+test('places the points of the same servers once, whatever is made anew around them', () => {
+  const servers = Array.from({ length: 20 }, (_, i) => ({ server: `10.3.0.${i}:8080`, weight: 10 }))
+  const ring = ringOf(servers)
+  assert.equal(ringOf(servers.map((each) => ({ ...each }))), ring)
+  assert.notEqual(ringOf(servers.toReversed()), ring)
+  const heavier = ringOf(servers.with(3, { server: '10.3.0.3:8080', weight: 11 }))
+  assert.ok(heavier.hashes.length > ring.hashes.length)
+  assert.deepEqual(ring.hashes, new Ring(servers).hashes)
+})
+
+test('forgets a ring that nobody has any more', async () => {
+  const servers = [{ server: '10.4.0.1:8080', weight: 1 }]
+  const reference = new WeakRef(ringOf(servers))
+  // A reference is kept to the end of the turn in which it was made.
+  for (let i = 0; i < 3; i++) {
+    await turn()
+    collect()
+  }
+  assert.equal(reference.deref(), undefined)
+  assert.equal(ringOf(servers).hashes.length, 160)
+})
+
+test('tells who has which part of the ring anew when somebody goes or comes back', () => {
+  const { list, balancer } = keyed(three)
+  const all = () => true
+  const some = (peer: { readonly name: string }) => peer.name !== 'c'
+  const first = balancer.shares(all, 0)
+  const second = balancer.shares(some, 0)
+  assert.equal(second[2], 0)
+  for (const [i, { name }] of list.entries()) if (name !== 'c') assert.ok(second[i]! > first[i]!)
+  assert.deepEqual(balancer.shares(all, 0), first)
+  assert.deepEqual(balancer.shares(some, 0), second)
 })
 
 test('counts the points that a configuration asks for', () => {
