@@ -52,7 +52,8 @@ export class LeastTimePlain implements Balancer {
     const total = totalShare(zone)
     for (let misses = 0; misses < maxMisses; misses++) {
       const index = peerAt(zone, this.#env.random() * total)
-      const place = index < zone.capacity ? this.#places[index]! : -1
+      // A zone that has grown since has peers that are not in this list.
+      const place = this.#places[index] ?? -1
       if (place < 0) continue
       const peer = this.#peers[place]!
       if (!ask.ready(peer)) continue

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { totalShare } from '../../../feedback/share-tree.ts'
+import { setShare, totalShare } from '../../../feedback/share-tree.ts'
 import { leastTime } from '../../../sidecar/balance/least-time.ts'
 import { LeastTimePlain } from '../../../sidecar/balance/least-time-plain.ts'
 import { Flow } from '../../support/flow.ts'
@@ -70,6 +70,22 @@ test('brings the sums up to date with floor and mean', () => {
   flow.group.primary.pick(ask(undefined, flow.clock.now()))
   assert.ok(Math.abs(zone.peers.share[0]! / ((199 * 0.1) / 200) - 0.01) < 1e-3)
   assert.ok(Math.abs(totalShare(zone) - (199 * 0.1 + zone.peers.share[0]!)) < 1e-9)
+})
+
+test('passes over peers of a later configuration that lie beyond the zone it has known', () => {
+  const flow = measured(10)
+  const { peers, zone } = flow.upstream
+  const known = new Set(peers)
+  flow.group.primary.pick(ask(undefined, flow.clock.now()))
+  zone.grow(2 * zone.capacity)
+  const later = zone.allocate()!
+  assert.ok(later >= peers.length)
+  for (const part of [0.5, 1e9]) {
+    setShare(zone, later, part * totalShare(zone))
+    for (let i = 0; i < 200; i++) {
+      assert.ok(known.has(flow.group.primary.pick(ask(undefined, flow.clock.now()))!))
+    }
+  }
 })
 
 test('walks its backups, which are not in the tree', () => {
