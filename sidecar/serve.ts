@@ -5,6 +5,7 @@ import { say } from './say.ts'
 import { pidPath, type Source } from './source.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { failureText } from './telemetry/system-error.ts'
+import { Threads } from './threads.ts'
 
 /** Starts the program and lets it run until a signal ends it. */
 export async function serve(source: Source): Promise<void> {
@@ -64,4 +65,16 @@ function listenToSignals(program: Program): void {
   process.on('SIGINT', () => void leave(ending ? 1 : 0))
   process.on('SIGHUP', () => void program.reloads.ask())
   process.on('SIGUSR1', () => program.crew?.reopen())
+  if (process.env['EVENKEEL_TEST_FAULTS'] === '1') obeyFaults(program)
+}
+
+/** For tests of what the other threads do when one dies: each SIGUSR2 ends one, by an exception and from outside in turn. */
+function obeyFaults(program: Program): void {
+  let count = 0
+  process.on('SIGUSR2', () => {
+    const { crew } = program
+    if (!(crew instanceof Threads)) return
+    crew.fault(count % crew.threads.running, count % 2 === 0 ? 'throw' : 'terminate')
+    count += 1
+  })
 }

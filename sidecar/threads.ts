@@ -39,6 +39,8 @@ interface Thread {
   answer: (report: Report) => void
   /** Told to end. */
   leaving: boolean
+  /** Has begun to serve. */
+  serving: boolean
 }
 
 /** Threads that serve clients, each on all addresses. One that dies is replaced, and what it held is taken back. */
@@ -67,7 +69,7 @@ export class Threads implements Crew {
 
   get threads(): { readonly running: number; readonly replaced: number } {
     return {
-      running: this.#threads.filter((thread) => thread !== undefined).length,
+      running: this.#threads.filter((thread) => thread?.serving).length,
       replaced: this.#replaced,
     }
   }
@@ -201,7 +203,10 @@ export class Threads implements Crew {
       }
       this.#threads[row] = thread
       moves.unref()
-      worker.on('message', (report: Report) => thread.answer(report))
+      worker.on('message', (report: Report) => {
+        if (report.kind === 'applied') thread.serving = true
+        thread.answer(report)
+      })
       worker.on('error', (error) => errorLog.log('alert', `thread ${row} died: ${stackOf(error)}`))
       worker.on('exit', (code) => this.#ended(thread, code))
     })
