@@ -1,3 +1,5 @@
+import { retryKinds } from '../../feedback/policy.ts'
+
 /**
  * The canonical model: what both syntaxes yield. Plain data, so it can be printed, posted to a thread, compared
  * and shown. Keys are nginx's words at nginx's places; an absent key was not configured, and no default is filled
@@ -96,21 +98,8 @@ export interface Settings {
   readonly load_report?: 'pass' | 'strip'
 }
 
-export const nextUpstreamWords = [
-  'error',
-  'timeout',
-  'invalid_header',
-  'http_500',
-  'http_502',
-  'http_503',
-  'http_504',
-  'http_403',
-  'http_404',
-  'http_429',
-  'non_idempotent',
-  'updating',
-  'off',
-] as const
+/** What `proxy_next_upstream` takes. `updating` is known of nginx and has no meaning here. */
+export const nextUpstreamWords = [...retryKinds, 'non_idempotent', 'updating', 'off'] as const
 export type NextUpstreamWord = (typeof nextUpstreamWords)[number]
 
 export interface RetryBudget {
