@@ -120,5 +120,7 @@ Options:
   -c filename   : configuration file (default: ./evenkeel.conf, then ./evenkeel.yaml)
   -g directives : directives to be set before the configuration file
 
+evenkeel simulate --help : how to try balancing methods on a group of a configuration without any traffic
+
 Signals: TERM and QUIT drain, INT stops at once, HUP reloads, USR1 reopens the log files.
 `

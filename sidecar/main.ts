@@ -16,7 +16,7 @@ process.title = ['evenkeel', ...words].join(' ')
 await main(words)
 
 async function main(words: readonly string[]): Promise<void> {
-  if (words[0] === 'simulate') return end(2, '"simulate" is not there yet')
+  if (words[0] === 'simulate') return simulate(words.slice(1))
   let asked: Invocation
   try {
     asked = parseArguments(words)
@@ -55,6 +55,19 @@ function tell({ version: form, help }: Invocation): void {
   if (form === 'long')
     lines.push(`running on Node.js ${process.version} (${process.platform} ${process.arch})`)
   process.stderr.write(`${lines.join('\n')}\n${help ? usage : ''}`)
+}
+
+async function simulate(words: readonly string[]): Promise<void> {
+  const { simulate } = await import('./simulate/simulate.ts')
+  const { OptionError } = await import('./simulate/options.ts')
+  const { ConfigError } = await import('./config/error.ts')
+  try {
+    process.stdout.write(simulate(words, (line) => process.stderr.write(`${line}\n`)))
+  } catch (error) {
+    if (error instanceof OptionError) return end(1, error.message)
+    if (error instanceof ConfigError) return end(1, `[emerg] ${mistakeOf(error)}`)
+    throw error
+  }
 }
 
 async function send(source: Source, signal: NodeJS.Signals): Promise<void> {

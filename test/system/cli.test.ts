@@ -111,10 +111,29 @@ test('a wrong option is named', async () => {
   assert.equal(stderr, 'evenkeel: invalid option: "x"\n')
 })
 
-test('the simulator says that it is not there', async () => {
-  const { status, stderr } = await run(['simulate', 'x'])
-  assert.equal(status, 2)
-  assert.match(stderr, /^evenkeel: "simulate" is not there yet\n$/)
+test('simulate prints a table and says on the other stream how far it is', async () => {
+  const cwd = join(folder, 'simulated')
+  mkdirSync(cwd)
+  const group = 'least_conn; server 127.0.0.1:1; server 127.0.0.1:2;'
+  writeFileSync(join(cwd, 'evenkeel.conf'), `http { upstream shop { ${group} } }`)
+  const words = ['simulate', '--scenario', 'stall', '--duration', '6', '--methods', 'round_robin']
+  const { status, stdout, stderr } = await run(words, { cwd })
+  assert.equal(status, 0)
+  assert.match(stdout, /^stall: .*\n2 peers of 2 workers/)
+  assert.match(stdout, /^\* least_conn +[\d.]+/m)
+  assert.match(stdout, /^ {2}round_robin +[\d.]+/m)
+  assert.match(stderr, /^1 of 3, [\d.]+ s: central queue\n/)
+})
+
+test('simulate says what it does not understand', async () => {
+  const wrong = await run(['simulate', '--load', 'much'])
+  assert.equal(wrong.status, 1)
+  assert.match(wrong.stderr, /^evenkeel: invalid value "much" of option "--load"/)
+  const config = join(folder, 'wrong.conf')
+  writeFileSync(config, 'http {\n nonsense;\n}')
+  const { status, stderr } = await run(['simulate', '-c', config])
+  assert.equal(status, 1)
+  assert.match(stderr, /^evenkeel: \[emerg\] unknown directive "nonsense" in .*wrong\.conf:2\n$/)
 })
 
 test('without -c it looks for evenkeel.conf, then for evenkeel.yaml, and says so when there is neither', async () => {

@@ -1,0 +1,56 @@
+import type { Method } from '../balance/method.ts'
+import { defaultMethod, methods } from '../balance/methods.ts'
+import { methodOf } from '../config/check/upstreams.ts'
+import { ConfigError } from '../config/error.ts'
+import { loadText } from '../config/load.ts'
+import type { UpstreamBlock } from '../config/model.ts'
+
+/** A method that is tried, with its arguments. */
+export interface Contender {
+  /** As it would be written in a configuration. */
+  readonly words: string
+  readonly method: Method
+  readonly args: Readonly<Record<string, unknown>>
+}
+
+/** What is tried beside the configuration's own method unless told otherwise. */
+export const usualWords = [
+  'round_robin',
+  'least_conn',
+  'random two',
+  'least_time last_byte plain',
+  'least_time last_byte',
+  'least_time last_byte best',
+  'ip_hash',
+  'hash $request_uri consistent',
+]
+
+/** The method of a group. */
+export function contenderOf(block: UpstreamBlock): Contender {
+  const { name, args } = methodOf(block)
+  const method: Method = methods.find((method) => method.name === name) ?? defaultMethod
+  return { words: [name, ...wordsOf(method, args)].join(' '), method, args }
+}
+
+/**
+ * Reads a method as it would be written in an `upstream` block.
+ * @throws ConfigError with the text that the configuration would have
+ */
+export function readContender(words: string): Contender {
+  const line = words === defaultMethod.name ? '' : `${words};`
+  const text = `http { upstream simulated { ${line} server 127.0.0.1; } }`
+  const { model } = loadText(text, words, 'nginx')
+  const contender = contenderOf(model.http?.upstreams?.['simulated'] ?? {})
+  if (contender.method === defaultMethod && words !== defaultMethod.name) {
+    throw new ConfigError(words, 0, `"${words}" is no balancing method`)
+  }
+  return contender
+}
+
+/** Arguments as nginx would have them written. */
+function wordsOf(method: Method, args: Readonly<Record<string, string | number | boolean>>): string[] {
+  return Object.entries(args).map(([name, value]) => {
+    if (value === true) return name
+    return method.words.includes(name) ? String(value) : `${name}=${value}`
+  })
+}
