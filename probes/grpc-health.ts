@@ -104,10 +104,15 @@ class Reader {
   field(wire: number): number | undefined {
     let value = 0
     if (wire === 0) value = this.varint()
-    else if (wire === 1) this.#at += 8
-    else if (wire === 2) this.#at += this.varint()
-    else if (wire === 5) this.#at += 4
+    else if (wire === 1) this.#skip(8)
+    else if (wire === 2) this.#skip(this.varint())
+    else if (wire === 5) this.#skip(4)
     else return undefined
-    return this.broken || this.#at > this.#bytes.length ? undefined : value
+    return this.broken ? undefined : value
+  }
+
+  #skip(count: number): void {
+    this.#at += count
+    if (this.#at > this.#bytes.length) this.broken = true
   }
 }

@@ -35,7 +35,7 @@ export const grpc = {
     const socket = await dial(address, signal)
     if ('failure' in socket) return answer(startedAt, { ...socket, passed: false })
     const connectMs = monotonic() - startedAt
-    const session = connect(`http://${authority(address)}`, {
+    const session = connect('http://localhost', {
       createConnection: () => socket,
       settings: { enablePush: false },
     })
@@ -43,7 +43,7 @@ export const grpc = {
     const abort = () => exchange.abort()
     signal.addEventListener('abort', abort, { once: true })
     if (signal.aborted) abort()
-    exchange.ask(service)
+    exchange.ask(authority(address), service)
     try {
       return await exchange.answer
     } finally {
@@ -109,11 +109,12 @@ class Exchange {
     this.#fail(undefined, mishap('timeout', 'timeout_read', 'no answer in time'))
   }
 
-  ask(service: string): void {
+  ask(authority: string, service: string): void {
     // A session that has ended already says so by its own events.
     if (this.#session.destroyed) return
     const stream = this.#session.request({
       ':method': 'POST',
+      ':authority': authority,
       ':path': '/grpc.health.v1.Health/Check',
       te: 'trailers',
       'content-type': 'application/grpc',

@@ -177,17 +177,21 @@ class Reading implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Why no acceptable header came, by the library's own code. */
+/** Why no acceptable header came, in the library's words. */
 function headMishap(error: NodeJS.ErrnoException): Mishap {
-  const { code = '', message } = error
+  const { code = '', name, message } = error
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return mishap('invalid_header', 'header_overflow', message)
-  // The library's answer to `100 Continue` and to `101`, for which nobody asked.
-  if (/^bad (response|upgrade)$/.test(message)) return mishap('invalid_header', 'invalid_header', message)
-  if (code === 'UND_ERR_SOCKET') return brokenMishap(undefined)
-  if (code.startsWith('HPE_')) return mishap('invalid_header', 'invalid_header', message)
-  if (code.startsWith('E')) return brokenMishap(error)
-  // It refuses to send such a request: the configuration's fault.
-  return mishap('error', 'unreachable', message, true)
+  // What the parser refuses, lengths that contradict each other, `100 Continue` and `101` for which nobody asked.
+  if (
+    name === 'HTTPParserError' ||
+    code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH' ||
+    /^bad (response|upgrade)$/.test(message)
+  ) {
+    return mishap('invalid_header', 'invalid_header', message)
+  }
+  // It does not send such a request: the configuration's fault.
+  if (code === 'UND_ERR_INVALID_ARG') return mishap('error', 'unreachable', message, true)
+  return brokenMishap(code === 'UND_ERR_SOCKET' ? undefined : error)
 }
 
 function texts(raw: Dispatcher.DispatchController['rawHeaders']): string[] {

@@ -68,6 +68,8 @@ interface Reading {
   /** Monotonic milliseconds. */
   readonly startedAt: number
   readonly queues: Promise<Queues>
+  /** Whether it goes on: nobody begins another beside it, or they would pile up where files are slow. */
+  running: boolean
 }
 
 /**
@@ -122,7 +124,12 @@ class Table {
   }
 
   #begin(whole: boolean): Reading {
-    return { startedAt: monotonic(), queues: this.#read(whole) }
+    const reading = { startedAt: monotonic(), queues: this.#read(whole), running: true }
+    const ended = () => {
+      reading.running = false
+    }
+    reading.queues.then(ended, ended)
+    return reading
   }
 
   /** @param whole whether to read on behind the first row that is no listener's */
@@ -142,7 +149,7 @@ class Table {
 }
 
 function isFresh(reading: Reading | undefined): reading is Reading {
-  return reading !== undefined && monotonic() - reading.startedAt < freshMs
+  return reading !== undefined && (reading.running || monotonic() - reading.startedAt < freshMs)
 }
 
 /** TCP_LISTEN, as the column `st` has it. */
