@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Ask, Balancer, Method } from './method.ts'
-import { normalised, ramp, startTurns, turn } from './round-robin.ts'
+import { leftOf, normalised, ramp, startTurns, turn, weightOf } from './round-robin.ts'
 
 /**
  * The peer with the fewest requests in progress for its weight; among equals smooth weighted round robin.
@@ -32,7 +32,7 @@ export class LeastConn implements Balancer {
       const peer = peers[i]!
       if (!ask.ready(peer)) continue
       const part = ramp(peer, ask.now)
-      const weight = peer.options.weight * part
+      const weight = weightOf(peer) * part
       total += weight
       if (part !== furthest) {
         behind ||= best !== undefined
@@ -75,7 +75,7 @@ export class LeastConn implements Balancer {
       const part = ramp(peer, ask.now)
       if (part === furthest) continue
       const index = peer.index
-      const mine = peer.options.weight * part
+      const mine = weightOf(peer) * part
       // Of the turns that it was too busy for one is saved up: more would come back as a surge.
       if (currentWeight[index]! < 1.5 * total) currentWeight[index]! += mine
       if (currentWeight[index]! < most || load[index]! * weight > conns * mine) continue
@@ -97,7 +97,7 @@ export class LeastConn implements Balancer {
       const index = peer.index
       if (!ask.ready(peer)) continue
       const part = ramp(peer, ask.now)
-      if (part !== furthest || load[index]! * weight !== conns * peer.options.weight * part) continue
+      if (part !== furthest || load[index]! * weight !== conns * weightOf(peer) * part) continue
       const gain = turn(peer, ask.now)
       total += gain
       currentWeight[index]! += gain
@@ -111,7 +111,7 @@ export class LeastConn implements Balancer {
     const parts = this.#peers.map((peer) => (ready(peer) ? ramp(peer, now) : -1))
     const furthest = Math.max(-1, ...parts)
     if (furthest < 0) return parts.map(() => 0)
-    const weights = this.#peers.map((peer, i) => peer.options.weight * Math.max(0, parts[i]!))
+    const weights = this.#peers.map((peer, i) => weightOf(peer) * Math.max(0, parts[i]!))
     const loads = this.#peers.map((peer, i) => {
       const conns = peer.zone.peers.conns[peer.index]!
       // At the foot of its slow start a peer is as good as full.
@@ -125,7 +125,9 @@ export class LeastConn implements Balancer {
     )
     const rest = 1 - behind.reduce((a, b) => a + b, 0)
     const turns = this.#peers.map((peer, i) =>
-      ahead[i] && loads[i] === least ? peer.zone.peers.effectiveWeight[peer.index]! * parts[i]! : 0,
+      ahead[i] && loads[i] === least
+        ? leftOf(peer, peer.zone.peers.effectiveWeight[peer.index]!) * parts[i]!
+        : 0,
     )
     if (!turns.some((turn) => turn > 0)) turns[loads.findIndex((load, i) => ahead[i] && load === least)] = 1
     return normalised(turns).map((share, i) => share * rest + behind[i]!)

@@ -1,11 +1,14 @@
 import Type from 'typebox'
+import { groupIndex } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Ask, Balancer, Env, Method } from './method.ts'
-import { RoundRobin } from './round-robin.ts'
+import { normalised, RoundRobin, weightOf } from './round-robin.ts'
 import { Weights } from './weights.ts'
 
 /** So many draws that fail, over all attempts of a request, and round robin takes over. */
 export const maxDraws = 20
+
+const { mostFactor } = groupIndex
 
 /** Drawn by weight. */
 export class Random implements Balancer {
@@ -24,7 +27,7 @@ export class Random implements Balancer {
     if (weights.peers.length < 2) return this.#turns.pick(ask)
     while (ask.draws <= maxDraws) {
       const peer = weights.at(Math.floor(this.#env.random() * weights.total))
-      if (ask.ready(peer)) return peer
+      if (ask.ready(peer) && stays(peer, this.#env)) return peer
       ask.draws += 1
     }
     return this.#turns.pick(ask)
@@ -32,6 +35,7 @@ export class Random implements Balancer {
 
   shares(ready: (peer: Peer) => boolean): number[] {
     const { peers, total } = this.#weights
+    if (thinned(peers)) return normalised(peers.map((peer) => (ready(peer) ? weightOf(peer) : 0)))
     return peers.length < 2 ? peers.map((peer) => (ready(peer) ? 1 : 0)) : this.#weights.shares(total, ready)
   }
 }
@@ -55,7 +59,7 @@ export class RandomTwo implements Balancer {
     // The first of the two counts as a draw as well.
     for (; ask.draws <= maxDraws; ask.draws += 1) {
       const peer = weights.at(Math.floor(this.#env.random() * weights.total))
-      if (peer === first || !ask.ready(peer)) continue
+      if (peer === first || !ask.ready(peer) || !stays(peer, this.#env)) continue
       if (first === undefined) first = peer
       // Of equals the second is taken.
       else return load(peer) > load(first) ? first : peer
@@ -68,7 +72,7 @@ export class RandomTwo implements Balancer {
     const { peers } = this.#weights
     const admitted = peers.flatMap((peer, i) => (ready(peer) ? [i] : []))
     if (admitted.length < 2 || peers.length < 2) return this.#turns.shares(ready, now)
-    const weight = (i: number) => peers[i]!.options.weight
+    const weight = (i: number) => weightOf(peers[i]!)
     const total = admitted.reduce((sum, i) => sum + weight(i), 0)
     // From the most loaded on: sums over the peers before which one comes in question.
     const order = admitted.toSorted((a, b) => load(peers[b]!) - load(peers[a]!))
@@ -102,7 +106,21 @@ export class RandomTwo implements Balancer {
 
 /** Requests in progress for each unit of weight. */
 function load(peer: Peer): number {
-  return peer.zone.peers.conns[peer.index]! / peer.options.weight
+  return peer.zone.peers.conns[peer.index]! / weightOf(peer)
+}
+
+/** Whether an agent has changed the weight of any peer: what is drawn are the configured ones. */
+function thinned(peers: readonly Peer[]): boolean {
+  return peers.length > 1 && peers[0]!.zone.get('mostFactor') > 0
+}
+
+/**
+ * Whether a draw counts. So many of a peer's draws are passed over that what is left fits the weight that its agent
+ * has asked for, beside the peer whose weight was raised most or lowered least.
+ */
+function stays({ zone, index }: Peer, env: Env): boolean {
+  const most = zone.group[mostFactor]!
+  return most === 0 || env.random() * most < zone.peers.weightFactor[index]!
 }
 
 const args = Type.Object(

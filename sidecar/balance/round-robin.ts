@@ -41,7 +41,7 @@ export class RoundRobin implements Balancer {
 
   shares(ready: (peer: Peer) => boolean, now: number): number[] {
     const weights = this.#peers.map((peer) =>
-      ready(peer) ? peer.zone.peers.effectiveWeight[peer.index]! * ramp(peer, now) : 0,
+      ready(peer) ? leftOf(peer, peer.zone.peers.effectiveWeight[peer.index]!) * ramp(peer, now) : 0,
     )
     // Where all have lost their weight by failing, the first in order is taken.
     if (!weights.some((weight) => weight > 0)) {
@@ -64,6 +64,16 @@ export function startTurns(peers: readonly Peer[]): void {
   }
 }
 
+/** The configured weight, as far as an agent on the peer leaves it. */
+export function weightOf(peer: Peer): number {
+  return leftOf(peer, peer.options.weight)
+}
+
+/** What an agent on the peer leaves of a weight. */
+export function leftOf({ zone, index }: Peer, weight: number): number {
+  return weight * zone.peers.weightFactor[index]!
+}
+
 /** How much of its weight a peer has at this point of its slow start, 0 to 1. */
 export function ramp(peer: Peer, now: number): number {
   return peer.options.slow_start > 0 ? throttle(peer, now) : 1
@@ -74,11 +84,13 @@ export function ramp(peer: Peer, now: number): number {
  * slow_start, which has its own way back.
  */
 export function turn(peer: Peer, now: number): number {
-  const effective = peer.zone.peers.effectiveWeight
-  const have = effective[peer.index]!
-  if (peer.options.slow_start > 0) return have * throttle(peer, now)
-  if (have < peer.options.weight) effective[peer.index] = have + 1
-  return have
+  const { effectiveWeight, weightFactor } = peer.zone.peers
+  const { index, options } = peer
+  const have = effectiveWeight[index]!
+  const left = have * weightFactor[index]!
+  if (options.slow_start > 0) return left * throttle(peer, now)
+  if (have < options.weight) effectiveWeight[index] = have + 1
+  return left
 }
 
 /** The numbers scaled to sum to 1; all 0 where they are all 0. */
