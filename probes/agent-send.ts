@@ -19,10 +19,10 @@ export function sendFault(send: string): string | undefined {
 
 /**
  * The bytes that the argument stands for.
- * @throws the system's error when it names a file that cannot be read
+ * @throws the system's error when it names a file that cannot be read, the signal's when it is aborted before
  */
-export async function sendBytes(send: string): Promise<Buffer> {
-  if (!send.startsWith(prefix)) return readFile(send)
+export async function sendBytes(send: string, signal?: AbortSignal): Promise<Buffer> {
+  if (!send.startsWith(prefix)) return readFile(send, signal ? { signal } : {})
   const text = decoded(send.slice(prefix.length))
   if (text === undefined) throw new Error(`invalid escape in "send=${send}"`)
   return text

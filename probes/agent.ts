@@ -44,7 +44,7 @@ export const agent = {
       answer(startedAt, { passed: true, detail, ...seen })
     let first: Buffer | undefined
     try {
-      if (send !== undefined) first = await sendBytes(send)
+      if (send !== undefined) first = await sendBytes(send, signal)
     } catch (error) {
       return nothing(`agent was not asked: ${messageOf(error)}`)
     }
