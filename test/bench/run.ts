@@ -7,6 +7,7 @@ const benches: Readonly<
 > = {
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
+  simulate: () => import('./simulate.ts'),
   tail: () => import('./tail.ts'),
 }
 
