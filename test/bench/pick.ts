@@ -25,6 +25,7 @@ const variants: readonly { readonly words: string; readonly args: object; readon
   { method: 'least_time', words: 'last_byte', args: { mode: 'last_byte' } },
   { method: 'least_time', words: 'last_byte best', args: { mode: 'last_byte', best: true } },
   { method: 'least_time', words: 'last_byte plain', args: { mode: 'last_byte', plain: true } },
+  { method: 'feedback', words: '$load inverse', args: { variable: '$load', inverse: true } },
 ]
 
 /** Milliseconds of measuring, after as much of warming up, for each figure. */
@@ -73,10 +74,12 @@ function measure(name: string, args: object, size: number): number {
     Array.from({ length: size }, () => 1),
     { method: name, learning: method.learning(args, variable) },
   )
-  const { avg, answeredAt, conns } = upstream.zone.peers
+  const { avg, answeredAt, conns, report, reportAt } = upstream.zone.peers
   for (const { index } of upstream.peers) {
     avg[index] = 5 + 100 * random()
     answeredAt[index] = ask.now - 5000 * random()
+    report[index] = avg[index]!
+    reportAt[index] = answeredAt[index]!
   }
   const targets = Array.from({ length: 997 }, (_, i) => `/catalogue/item-${i}`)
   const addresses = Array.from({ length: 997 }, (_, i) => `10.${i % 256}.${(i * 7) % 256}.9`)

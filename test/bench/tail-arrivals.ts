@@ -27,6 +27,12 @@ export function arrivals(seed: number, rate: number, ms: number): Arrivals {
   return { at: Float64Array.from(at), work: Float64Array.from(work) }
 }
 
+/** One every so many milliseconds, with nothing to do. */
+export function regular(everyMs: number, ms: number): Arrivals {
+  const count = Math.ceil(ms / everyMs)
+  return { at: Float64Array.from({ length: count }, (_, i) => i * everyMs), work: new Float64Array(count) }
+}
+
 function wait(random: () => number, mean: number): number {
   return -Math.log(1 - random()) * mean
 }

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { monotonic } from '../../feedback/clock.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
-import { arrivals } from './tail-arrivals.ts'
+import { arrivals, regular } from './tail-arrivals.ts'
 import { drive, type Measured } from './tail-driver.ts'
 import { PeersProcess } from './tail-peers-process.ts'
 import { arrivalRate, type Plan } from './tail-plan.ts'
@@ -12,8 +12,17 @@ import { configuration, type Subject } from './tail-subjects.ts'
 export const warmMs = 3000
 /** Round robin leaves a slow peer some twenty seconds of work. */
 const graceMs = 30_000
+/** How often the sidecar is asked for an answer of its own, milliseconds. */
+const selfMs = 10
 /** Between the starts of those that run at the same time, so that their requests do not come at the same moments. */
 const staggerMs = 97
+
+export interface Batch {
+  /** In the order of the subjects. */
+  readonly measured: readonly Measured[]
+  /** What the sidecar answers without a peer: how soon it comes to anything. */
+  readonly self: Measured
+}
 
 /**
  * Measures some methods at the same time: each has its own peers and its own group of one sidecar, and all meet the
@@ -25,7 +34,7 @@ export async function measure(
   plan: Plan,
   seed: number,
   ms: number,
-): Promise<readonly Measured[]> {
+): Promise<Batch> {
   const rate = arrivalRate(plan)
   const stream = arrivals(seed, rate, warmMs + ms)
   const peers: PeersProcess[] = []
@@ -40,25 +49,30 @@ export async function measure(
     const groups = subjects.flatMap(({ words }, i) =>
       words === undefined ? [] : [{ words, ports: peers[i]!.ports }],
     )
-    if (groups.length > 0) sidecar = await start(configuration(groups))
+    sidecar = await start(configuration(groups))
+    const { ports } = sidecar
     const first = monotonic() + 200
     let group = 0
     const runs = subjects.map(({ words }, i) => {
       const begin = first + i * staggerMs
       const startAt = begin + warmMs
-      const { ports } = peers[i]!
-      peers[i]!.begin(startAt)
+      const own = peers[i]!
+      own.begin(startAt)
       let sender: IdealSender | SidecarSender
-      if (words === undefined) sender = new IdealSender(ports, plan, startAt)
+      if (words === undefined) sender = new IdealSender(own.ports, plan, startAt)
       else {
         group += 1
-        sender = new SidecarSender(sidecar!.ports[`PORT${group}`]!)
+        sender = new SidecarSender(ports[`PORT${group}`]!)
       }
       senders.push(sender)
       return drive({ arrivals: stream, sender, start: begin, from: warmMs, graceMs })
     })
-    const found = await Promise.all(runs)
-    if (sidecar && !sidecar.running) throw new Error(`bench: the sidecar ended:\n${sidecar.stderr}`)
+    const selfSender = new SidecarSender(sidecar.port)
+    senders.push(selfSender)
+    const steady = regular(selfMs, warmMs + ms)
+    const self = drive({ arrivals: steady, sender: selfSender, start: first, from: warmMs, graceMs })
+    const found = { measured: await Promise.all(runs), self: await self }
+    if (!sidecar.running) throw new Error(`bench: the sidecar ended:\n${sidecar.stderr}`)
     return found
   } finally {
     for (const sender of senders) sender.close()

@@ -9,7 +9,7 @@ export interface Figures {
   readonly errors: number
 }
 
-/** Figures over those of the best possible in the same run. */
+/** Figures over those of the best possible. */
 export type Ratios = Omit<Figures, 'errors'>
 
 /**

@@ -1,80 +1,103 @@
 import { type Figures, medians, misses, type Ratios } from './tail-figures.ts'
-import type { Scenario } from './tail-scenarios.ts'
+import type { Scenario, Target } from './tail-scenarios.ts'
 import type { Subject } from './tail-subjects.ts'
 
-/** What all runs of a scenario showed of one method. */
-export interface Result {
-  readonly scenario: Scenario
-  readonly subject: Subject
-  /** One entry a run. */
-  readonly figures: readonly Figures[]
-  /** To the best possible of the same run. */
-  readonly ratios: readonly Ratios[]
-  /** Requests without an answer at the end, in all runs. */
+/** What one run showed of one method. */
+export interface Run {
+  readonly figures: Figures
+  /** To the best possible that ran at the same time. */
+  readonly ratios: Ratios
+  /** Requests without an answer at the end. */
   readonly unanswered: number
+  /** Whether other programs spoilt it, again and again. */
+  readonly disturbed: boolean
 }
 
-/** A result in short, as `--json` prints it. */
+/** What the undisturbed runs of a scenario showed of one method, as `--json` prints it; all where none was quiet. */
 export interface Summary {
   readonly scenario: string
   readonly method: string
-  /** Medians of the runs. */
+  /** Median of the runs, each figure by itself. */
   readonly figures: Figures
+  /** Median of the runs' ratios. */
   readonly ratios: Ratios
-  readonly target: { readonly p99: number; readonly errors: number } | undefined
-  /** What of the target is missed; undefined where there is none. */
-  readonly missed: readonly string[] | undefined
   readonly unanswered: number
-  readonly runs: readonly { readonly figures: Figures; readonly ratios: Ratios }[]
+  readonly target: Target | undefined
+  /** Undecided when more than half of the runs were disturbed; undefined where there is no target. */
+  readonly verdict: 'reached' | 'missed' | 'undecided' | undefined
+  /** What of the target is missed. */
+  readonly missed: readonly string[]
+  readonly runs: readonly Run[]
 }
 
-export function summary({ scenario, subject, figures, ratios, unanswered }: Result): Summary {
+export function summary({
+  scenario,
+  subject,
+  runs,
+}: {
+  readonly scenario: Scenario
+  readonly subject: Subject
+  readonly runs: readonly Run[]
+}): Summary {
   const target = subject.target && scenario.targets[subject.target]
-  const middle = medians(figures)
-  const ratio = medians(ratios)
+  const quiet = runs.filter(({ disturbed }) => !disturbed)
+  const counted = quiet.length > 0 ? quiet : runs
+  const figures = medians(counted.map((run) => run.figures))
+  const ratios = medians(counted.map((run) => run.ratios))
+  const missed = target ? misses(target, ratios.p99, figures.errors) : []
+  let verdict: Summary['verdict']
+  if (target) {
+    if (2 * quiet.length < runs.length) verdict = 'undecided'
+    else verdict = missed.length > 0 ? 'missed' : 'reached'
+  }
   return {
     scenario: scenario.name,
     method: subject.name,
-    figures: middle,
-    ratios: ratio,
+    figures,
+    ratios,
+    unanswered: runs.reduce((sum, run) => sum + run.unanswered, 0),
     target,
-    missed: target && misses(target, ratio.p99, middle.errors),
-    unanswered,
-    runs: figures.map((one, i) => ({ figures: one, ratios: ratios[i]! })),
+    verdict,
+    missed,
+    runs,
   }
 }
 
-/** A scenario's table: milliseconds, ratios to the best possible, errors, and the verdict where there is a target. */
-export function table(title: string, found: readonly Summary[]): string {
-  const lines = [
-    `${title.padEnd(46)}  ${'ms: p50'.padStart(9)}${heads('p99', 'p99.9')}   ${'ratio: p50'.padStart(10)}${heads('p99', 'p99.9')}    errors`,
-  ]
-  for (const one of found) {
-    const { p50, p99, p999, errors } = one.figures
-    const ratio = one.ratios
-    lines.push(
-      `  ${one.method.padEnd(44)}  ${p50.toFixed(1).padStart(9)}${cells([p99, p999], 1)}   ` +
-        `${ratio.p50.toFixed(2).padStart(10)}${cells([ratio.p99, ratio.p999], 2)}  ${percent(errors).padStart(8)}${verdict(one)}`,
-    )
+const nameWidth = 44
+
+/**
+ * A scenario's table: milliseconds, ratios to the best possible, errors, and the verdict where there is a target.
+ * @param arithmetic the best possible on a machine that costs no time; what the measured one has more is the machine's
+ */
+export function table(title: string, rows: readonly Summary[], arithmetic: Figures): string {
+  const heads = ['p50 ms', 'p99 ms', 'p99.9 ms', 'p50 ×', 'p99 ×', 'p99.9 ×', 'errors']
+  return [
+    `${title.padEnd(nameWidth)}${heads.map((head) => head.padStart(10)).join('')}`,
+    `${'  (by arithmetic)'.padEnd(nameWidth)}${cells(arithmetic, 1)}`,
+    ...rows.map((row) => {
+      const name = `  ${row.method}`.padEnd(nameWidth)
+      const errors = percent(row.figures.errors).padStart(10)
+      return `${name}${cells(row.figures, 1)}${cells(row.ratios, 2)}${errors}${ending(row)}`
+    }),
+  ].join('\n')
+}
+
+function ending({ target, verdict, missed, unanswered }: Summary): string {
+  const left = unanswered > 0 ? `  ${unanswered} without an answer` : ''
+  if (target === undefined) return left
+  const words = {
+    reached: 'reached',
+    missed: `MISSED (${missed.join(', ')})`,
+    undecided: 'UNDECIDED, the machine was too busy',
   }
-  return lines.join('\n')
+  const aim = `p99 ≤ ${target.p99.toFixed(2)} ×, errors ≤ ${percent(target.errors)}`
+  return `${left}   ${aim}: ${verdict && words[verdict]}`
 }
 
-function verdict({ target, missed, unanswered }: Summary): string {
-  const left = unanswered > 0 ? `  ${unanswered} unanswered` : ''
-  if (target === undefined || missed === undefined) return left
-  const aim = `p99 ≤ ${target.p99.toFixed(2)}, errors ≤ ${percent(target.errors)}`
-  return `${left}  ${aim}: ${missed.length === 0 ? 'reached' : `MISSED (${missed.join(', ')})`}`
-}
-
-export function percent(share: number): string {
+function percent(share: number): string {
   return `${(100 * share).toFixed(2)} %`
 }
 
-function heads(...names: readonly string[]): string {
-  return names.map((name) => name.padStart(9)).join('')
-}
-
-function cells(values: readonly number[], digits: number): string {
-  return values.map((value) => value.toFixed(digits).padStart(9)).join('')
+function cells({ p50, p99, p999 }: Ratios, digits: number): string {
+  return [p50, p99, p999].map((value) => value.toFixed(digits).padStart(10)).join('')
 }

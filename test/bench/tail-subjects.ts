@@ -32,7 +32,8 @@ export const subjects: readonly Subject[] = known.filter(({ words }) => {
 })
 
 /**
- * A configuration in nginx syntax: for each method a group on its own peers and a server on `PORT1`, `PORT2`, …
+ * A configuration in nginx syntax: for each method a group on its own peers and a server on `PORT1`, `PORT2`, …, and
+ * on `PORT` one that answers by itself.
  * @param groups ports of each one's peers
  */
 export function configuration(groups: readonly { words: string; ports: readonly number[] }[]): string {
@@ -49,5 +50,6 @@ export function configuration(groups: readonly { words: string; ports: readonly 
     location / { proxy_pass http://group${i + 1}; }
   }`,
   )
-  return `admin off;\nworker_processes 1;\nhttp {\n  access_log off;${blocks.join('')}\n}\n`
+  return `admin off;\nworker_processes 1;\nhttp {\n  access_log off;
+  server { listen 127.0.0.1:PORT; keepalive_requests 1000000; return 200 "here"; }${blocks.join('')}\n}\n`
 }
