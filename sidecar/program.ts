@@ -106,11 +106,9 @@ export class Program implements ProgramView {
     logProbes()
     const crew = this.#crew!
     await crew.open(ready.prepared.listens)
-    const running = ready.prepared.commit()
-    this.#inForce(ready, running)
     const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
     admin.commit()
-    await crew.use(running, () => this.#setupOf(ready, running))
+    await this.#putInForce(crew, ready)
     this.#phase = 'ready'
   }
 
@@ -127,7 +125,7 @@ export class Program implements ProgramView {
     this.#crew = new OneThread(this.#facts, this.#tally)
   }
 
-  #setupOf({ loaded, prepared, errorLogs }: Ready, running: Running): Setup {
+  #setupOf({ loaded, prepared, errorLogs }: Ready, running: Running, loadedAt: number): Setup {
     return {
       model: loaded.model,
       prefix: this.#source.prefix,
@@ -135,8 +133,8 @@ export class Program implements ProgramView {
       memory: shareMemory(prepared.plans, running),
       errorLogs,
       ports: this.#crew instanceof Threads ? this.#crew.ports : new Map(),
-      generation: this.#generation,
-      loadedAt: this.#loadedAt,
+      generation: this.#generation + 1,
+      loadedAt,
     }
   }
 
@@ -194,10 +192,8 @@ export class Program implements ProgramView {
     }
     const before = this.#running?.groups ?? new Map<string, LiveGroup>()
     errorLog.configure(ready.errorLogs)
-    const running = ready.prepared.commit()
+    const running = await this.#putInForce(crew, ready)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
-    this.#inForce(ready, running)
-    await crew.use(running, () => this.#setupOf(ready, running))
     for (const { group, peers } of running.leaving) retire(group.balancing.upstream.zone, peers)
     const logs = [
       ...ready.errorLogs.map(({ path }) => path),
@@ -212,18 +208,23 @@ export class Program implements ProgramView {
     return { ok: true }
   }
 
-  #inForce(ready: Ready, running: Running): void {
+  /** Makes a configuration the one that is served by. It counts as loaded once every thread serves by it. */
+  async #putInForce(crew: Crew, ready: Ready): Promise<Running> {
+    const running = ready.prepared.commit()
+    const loadedAt = Date.now()
+    // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
+    this.prober.use(running.probes, new Set(running.leaving.flatMap(({ peers }) => peers)))
+    await crew.use(running, () => this.#setupOf(ready, running, loadedAt))
     this.#loaded = ready.loaded
     this.#token = ready.token
     this.#running = running
-    // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
-    this.prober.use(running.probes, new Set(running.leaving.flatMap(({ peers }) => peers)))
     this.#generation += 1
-    this.#loadedAt = Date.now()
+    this.#loadedAt = loadedAt
     const { model, files } = ready.loaded
     const token = model.admin_token_file
     const watched = files.map(({ path }) => path)
     if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
     this.#watch.watch(model.config_watch ? watched : [])
+    return running
   }
 }

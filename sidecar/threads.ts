@@ -200,6 +200,7 @@ export class Threads implements Crew {
         bornAt: performance.now(),
         answer: resolve,
         leaving: false,
+        serving: false,
       }
       this.#threads[row] = thread
       moves.unref()

@@ -231,10 +231,17 @@ export async function start(text: string, options: SidecarOptions = {}): Promise
   return sidecar
 }
 
+/** How many threads a configuration in nginx syntax gets that says nothing of them: the same tests for many as for one. */
+const threads = process.env['TEST_THREADS']
+
 const portWords = /\b(?:PORT\d*|ADMIN)\b/g
 
 function withPorts(text: string, ports: Readonly<Record<string, number>>, file: string): string {
-  const named = file.endsWith('.conf') && !/^\s*admin\s/m.test(text) ? `admin 127.0.0.1:ADMIN; ${text}` : text
+  let named = text
+  if (file.endsWith('.conf') && !/^\s*admin\s/m.test(text)) named = `admin 127.0.0.1:ADMIN; ${named}`
+  if (file.endsWith('.conf') && threads !== undefined && !/\bworker_processes\b/.test(text)) {
+    named = `worker_processes ${threads}; ${named}`
+  }
   return named.replace(portWords, (word) => {
     const port = ports[word]
     if (port === undefined) throw new Error(`no port for ${word}`)
