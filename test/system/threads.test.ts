@@ -245,3 +245,37 @@ test('all threads drain: requests end, tunnels are closed, and the logs are whol
   assert.equal(lines.length, 16)
   assert.ok(lines.every((line) => line.includes('"GET / HTTP/1.1" 200 1')))
 })
+
+test('peers are probed once an interval however many threads serve, and all of them obey', async () => {
+  let healthy = true
+  await using a = await backend(async (exchange) => {
+    await exchange.reply(exchange.target === '/health' && !healthy ? { status: 503 } : { body: 'a' })
+  })
+  await using b = await backend({ body: 'b' })
+  const probe =
+    'upstream_probe health uri=/health interval=100ms fails=2 passes=2; proxy_next_upstream http_503;'
+  await using sidecar = await start(
+    config([a.address, b.address]).replace('proxy_pass http://u;', `proxy_pass http://u; ${probe}`),
+  )
+  const probes = () => a.targets.filter((target) => target === '/health').length
+  const [from, began] = [probes(), performance.now()]
+  const clients = await askers(sidecar, 24)
+  await sleep(1000)
+  const expected = (performance.now() - began) / 100
+  const count = probes() - from
+  assert.ok(count <= expected + 2 && count >= expected / 2, `${count} probes for ${expected}`)
+  healthy = false
+  await eventually('it is out', async () => (await peersOf(sidecar))[a.address]!.state === 'unhealthy')
+  // What was picked before is on its way for a moment.
+  await sleep(50)
+  const seen = a.targets.length - probes()
+  await sleep(200)
+  assert.equal(a.targets.length - probes(), seen)
+  healthy = true
+  await eventually('it is asked again', () => a.targets.length - probes() > seen + 10)
+  await Promise.all(clients.map((client) => client.stop()))
+  assert.deepEqual(
+    clients.flatMap(({ failure }) => failure ?? []),
+    [],
+  )
+})
