@@ -1,6 +1,7 @@
 import { monotonic } from './clock.ts'
 import { failing, markDown, markUp } from './health.ts'
 import { type Address, Peer, type ServerOptions } from './peer.ts'
+import { unprobed } from './probe-health.ts'
 import { sumShares } from './share-tree.ts'
 import type { Upstream } from './upstream.ts'
 import { Zone } from './zone.ts'
@@ -64,6 +65,8 @@ export function adopt(
   try {
     for (const peer of back) {
       zone.settle(peer.index)
+      // What probes found of it before it went says nothing any more, and nobody may be there to find otherwise.
+      unprobed(peer)
       zone.retired.splice(zone.retired.indexOf(peer), 1)
     }
     const all = wanted.map((each, i) => {

@@ -1,10 +1,9 @@
+import { bar, weigh } from './agent.ts'
 import type { Peer } from './peer.ts'
-import type { Zone } from './zone.ts'
 
 /*
- * Active health: what probes have found out of a peer, and what an agent on it asks for. Decisions over the peer's
- * numbers in its zone, and over the streaks that each probe keeps of it. One thread alone decides here; all of them
- * obey the column `barred`.
+ * Active health: what probes have found out of a peer. Decisions over the peer's numbers in its zone, and over the
+ * streaks that each probe keeps of it. One thread alone decides here; all of them obey the column `barred`.
  *
  * An unhealthy peer comes back once every one of its probes stands at its `passes` in a row. A peer with an
  * essential probe is `checking` until each of those has got there once. Where the configuration is read anew all
@@ -138,6 +137,14 @@ export function dismiss(checkup: Checkup, now: number): ProbeChange | undefined 
   return move(checkup, healthy, 0, now)
 }
 
+/** Takes back whatever bars a peer. To be called with its zone held. */
+export function unprobed(peer: Peer): void {
+  const { zone, index } = peer
+  const { probeHealth, probeDownAt, agentState, connsLimit, barred } = zone.peers
+  for (const column of [probeHealth, probeDownAt, agentState, connsLimit, barred]) column[index] = 0
+  weigh(peer, 1)
+}
+
 function move(checkup: Checkup, after: number, streak: number, now: number): ProbeChange | undefined {
   const { peer } = checkup
   const { zone, index, options } = peer
@@ -154,84 +161,9 @@ function move(checkup: Checkup, after: number, streak: number, now: number): Pro
     numbers.probeDownAt[index] = 0
     if (checkup.fallen && options.slow_start > 0) numbers.slowAt[index] = moment
   }
-  numbers.barred[index] = bar(peer)
+  bar(peer)
   zone.leave()
   checkup.fallen = after === unhealthy || (after === checking && checkup.fallen)
   if (after === before) return undefined
   return { state: probeHealths[after]!, streak, outMs: after === healthy && since > 0 ? now - since : 0 }
-}
-
-/** What an agent on a peer asks for. What it does not mention is undefined and stays as it was. */
-export interface PeerOrders {
-  /** Part of the configured weight, 0 or more. */
-  readonly weightFactor?: number | undefined
-  /** Weight in place of the configured one, 0 or more. */
-  readonly weight?: number | undefined
-  /** Requests in progress at most; 0 takes the limit back. */
-  readonly maxConns?: number | undefined
-  readonly administrative?: 'ready' | 'drain' | 'maint' | undefined
-  readonly operational?: 'up' | 'down' | undefined
-}
-
-/** The column `agentState`: the administrative part is the rest of 3, and 3 more says down. */
-const administrative = ['ready', 'drain', 'maint'] as const
-const agentDown = administrative.length
-
-/**
- * Does what an agent asks for. Its words come in pairs that undo each other and nothing else: `up` and `down`, and
- * `ready` with `drain` and `maint`. A weight of 0 is a way to say `drain`.
- */
-export function obey(peer: Peer, orders: PeerOrders): ProbeChange | undefined {
-  const { zone, index, options } = peer
-  const before = agentWord(peer)
-  zone.enter()
-  const numbers = zone.peers
-  const state = numbers.agentState[index]!
-  const { administrative: asked, operational } = orders
-  const place = asked === undefined ? state % agentDown : administrative.indexOf(asked)
-  const down = operational === undefined ? state >= agentDown : operational === 'down'
-  numbers.agentState[index] = place + (down ? agentDown : 0)
-  if (orders.maxConns !== undefined) numbers.connsLimit[index] = orders.maxConns
-  if (orders.weight !== undefined) weigh(peer, orders.weight / options.weight)
-  else if (orders.weightFactor !== undefined) weigh(peer, orders.weightFactor)
-  numbers.barred[index] = bar(peer)
-  zone.leave()
-  const after = agentWord(peer)
-  return after === before ? undefined : { state: after, streak: 0, outMs: 0 }
-}
-
-/** What an agent has asked for, in the words of a peer's state. */
-export function agentWord({ zone, index }: Peer): 'ready' | 'draining' | 'down' {
-  const state = zone.peers.agentState[index]!
-  if (state >= agentDown || state % agentDown === 2) return 'down'
-  return state % agentDown === 1 || zone.peers.weightFactor[index] === 0 ? 'draining' : 'ready'
-}
-
-/** The column `barred`, an index in `bars` of health.ts: an agent's word goes before what probes found. */
-function bar(peer: Peer): number {
-  const word = agentWord(peer)
-  if (word === 'down') return 1
-  if (word === 'draining') return 2
-  const found = peer.zone.peers.probeHealth[peer.index]!
-  return found === unhealthy ? 3 : found === checking ? 4 : 0
-}
-
-function weigh({ zone, index }: Peer, factor: number): void {
-  if (zone.peers.weightFactor[index] === factor) return
-  zone.peers.weightFactor[index] = factor
-  zone.set('mostFactor', mostFactor(zone))
-}
-
-/** The greatest factor of the zone's peers, which random draws are held against; 0 where all are 1. */
-function mostFactor(zone: Zone): number {
-  const { tenant, weightFactor } = zone.peers
-  let most = 0
-  let changed = false
-  for (let i = 0; i < zone.capacity; i++) {
-    if (tenant[i] === 0) continue
-    const factor = weightFactor[i]!
-    most = Math.max(most, factor)
-    if (factor !== 1) changed = true
-  }
-  return changed ? most : 0
 }

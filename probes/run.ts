@@ -1,6 +1,5 @@
 import type { Call } from '../feedback/call.ts'
 import { type AttemptEvent, classify } from '../feedback/classify.ts'
-import * as learning from '../feedback/learn.ts'
 import { Attempt } from '../feedback/outcome.ts'
 import type { Address, Peer } from '../feedback/peer.ts'
 import type { LiveProbe } from './live-probe.ts'
@@ -57,14 +56,6 @@ export async function run(probe: LiveProbe, peer: Peer, sending: Sending): Promi
   return { passed, detail, orders: answer.orders, attempt, call }
 }
 
-/** Tells the group's method of an answer, where the method learns from probes. */
-export function teach({ attempt, call }: Probing, now: number): void {
-  if (attempt.upstream.learning === undefined) return
-  if ('learnProbe' in learning && typeof learning.learnProbe === 'function') {
-    learning.learnProbe(attempt, call, now)
-  }
-}
-
 function addressOf(own: Address, port: number | undefined): Address {
   return port === undefined || own.kind === 'unix' ? own : { ...own, port }
 }
@@ -81,6 +72,8 @@ function fill(attempt: Attempt, call: Call, answer: Answer): void {
   attempt.bodyLength = answer.body.length
   attempt.detail = answer.detail
   call.probeBody = answer.body
+  // What the request was made of was looked up while there was no answer.
+  call.cache = []
 }
 
 /**

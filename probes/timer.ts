@@ -1,18 +1,21 @@
-import { type ProbeStateEvent, probeStateChannel } from '../feedback/channels.ts'
+import { noOrders, obey } from '../feedback/agent.ts'
+import { learnProbe } from '../feedback/learn.ts'
 import type { Peer } from '../feedback/peer.ts'
-import {
-  type Checkup,
-  dismiss,
-  enrol,
-  judgeProbe,
-  obey,
-  type ProbeChange,
-  type Standing,
-} from '../feedback/probe-health.ts'
+import { dismiss, enrol, judgeProbe } from '../feedback/probe-health.ts'
 import type { Upstream } from '../feedback/upstream.ts'
-import { DueQueue, type Recurring, type Timers } from './due-queue.ts'
+import { DueQueue, type Timers } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
-import { type Probing, run, teach } from './run.ts'
+import {
+  type Entry,
+  type Flight,
+  keyOf,
+  leftOut,
+  type Patient,
+  type ProbeFacts,
+  tell,
+  voice,
+} from './patient.ts'
+import { type Probing, run } from './run.ts'
 
 /** Time and dice, so that a schedule can be told in advance. */
 export interface ProberEnv extends Timers {
@@ -22,56 +25,6 @@ export interface ProberEnv extends Timers {
   random(): number
   /** Something that a person should read: a kind's caveat. */
   say(text: string): void
-}
-
-/** How the last probing of a peer by one probe ended. */
-export interface LastProbing {
-  /** Undefined: it said nothing of the peer. */
-  readonly passed: boolean | undefined
-  /** What was seen, or why it did not pass; empty when there is nothing to say. */
-  readonly detail: string
-  /** When it ended, wall clock milliseconds. */
-  readonly at: number
-  readonly tookMs: number
-}
-
-/** What one probe is about with one peer, for people. */
-export interface ProbeFacts {
-  readonly probe: LiveProbe
-  readonly standing: Standing
-  readonly last: LastProbing | undefined
-  /** Whether it is being asked now. */
-  readonly asking: boolean
-  /** Milliseconds until it is due; where its mode says so it is left out then. */
-  readonly nextMs: number
-}
-
-/** A question under way. */
-interface Flight {
-  readonly control: AbortController
-  landed: boolean
-}
-
-/** One probe of one peer. */
-interface Entry extends Recurring {
-  /** The same after a reload for the same probe of the same peer. */
-  readonly key: string
-  readonly probe: LiveProbe
-  readonly patient: Patient
-  readonly standing: Standing
-  /** Undefined before the first. After a reload it may be that of the entry before. */
-  flight: Flight | undefined
-  last: LastProbing | undefined
-}
-
-/** A peer that is probed. */
-interface Patient {
-  readonly upstream: Upstream
-  readonly peer: Peer
-  readonly checkup: Checkup
-  readonly entries: Entry[]
-  /** Whether the configuration that it was admitted by is in force. */
-  current: boolean
 }
 
 /** How long a kind may take to notice that its time is over, milliseconds. */
@@ -108,7 +61,7 @@ export class Prober {
     for (const [upstream, own] of Map.groupBy(probes, (probe) => probe.upstream)) {
       for (const peer of [...upstream.peers, ...upstream.backups]) {
         // One that is down gets nothing, whatever its probes would find.
-        if (!peer.options.down) this.#admit(upstream, peer, own, before.has(keyOf(peer)), known, now)
+        if (!peer.options.down) this.#admit(upstream, peer, own, before.get(keyOf(peer)), known, now)
       }
     }
     for (const [key, patient] of before) {
@@ -149,29 +102,34 @@ export class Prober {
     upstream: Upstream,
     peer: Peer,
     probes: readonly LiveProbe[],
-    stays: boolean,
+    before: Patient | undefined,
     known: ReadonlyMap<string, Entry>,
     now: number,
   ): void {
-    const { checkup, change } = enrol(peer, probes, stays, now)
-    const patient: Patient = { upstream, peer, checkup, entries: [], current: true }
+    const { checkup, change } = enrol(peer, probes, before !== undefined, now)
+    const patient: Patient = { upstream, peer, checkup, entries: [], orderedBy: new Set(), current: true }
     for (const [i, probe] of probes.entries()) {
       const { interval } = probe
       const key = `${keyOf(peer)}/${probe.name}`
-      const before = known.get(key)
+      const same = known.get(key)
       patient.entries.push({
         key,
         probe,
         interval,
         patient,
         standing: checkup.standings[i]!,
-        dueAt: before?.interval === interval ? before.dueAt : now + this.#env.random() * interval,
-        flight: before?.flight,
+        dueAt: same?.interval === interval ? same.dueAt : now + this.#env.random() * interval,
+        flight: same?.flight,
         last: undefined,
       })
+      if (before?.orderedBy.has(voice(probe))) patient.orderedBy.add(voice(probe))
     }
     this.#patients.set(keyOf(peer), patient)
     tell(patient, '', change, '')
+    // Nobody hears its agent any more, who might take back what it has asked for.
+    if (before && before.orderedBy.size > 0 && patient.orderedBy.size === 0) {
+      tell(patient, '', obey(peer, noOrders), '')
+    }
   }
 
   #due(entry: Entry): void {
@@ -206,10 +164,13 @@ export class Prober {
     const { probe, patient, standing } = entry
     const { passed, detail } = entry.last!
     const now = this.#env.now()
-    if (probing?.orders) tell(patient, probe.name, obey(patient.peer, probing.orders), detail)
+    if (probing?.orders) {
+      patient.orderedBy.add(voice(probe))
+      tell(patient, probe.name, obey(patient.peer, probing.orders), detail)
+    }
     if (passed === undefined) return
     tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
-    if (probing) teach(probing, now)
+    if (probing) learnProbe(probing.attempt, probing.call, now)
   }
 
   #caveat({ kind, args }: LiveProbe): void {
@@ -223,28 +184,4 @@ export class Prober {
       this.#env.say(text)
     })
   }
-}
-
-/** Whether its mode spares the peer this time. */
-function leftOut({ probe, patient: { peer } }: Entry, now: number): boolean {
-  const { probeHealth, conns, selected, checkedAt } = peer.zone.peers
-  const { index } = peer
-  if (probe.mode === 'always' || probeHealth[index] !== 0) return false
-  if (probe.mode === 'onfail') return true
-  return conns[index]! > 0 || (selected[index]! > 0 && now - checkedAt[index]! < probe.interval)
-}
-
-/** The same over reloads as long as it is the same peer. */
-function keyOf({ zone, index, tenant }: Peer): string {
-  return `${zone.id}:${index}:${tenant}`
-}
-
-function tell(
-  { upstream, peer }: Patient,
-  probe: string,
-  change: ProbeChange | undefined,
-  detail: string,
-): void {
-  if (change === undefined) return
-  probeStateChannel.publish({ ...change, upstream, peer, probe, detail } satisfies ProbeStateEvent)
 }

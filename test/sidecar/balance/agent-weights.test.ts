@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { obey } from '../../../feedback/agent.ts'
 import type { Peer } from '../../../feedback/peer.ts'
-import { obey } from '../../../feedback/probe-health.ts'
 import { LeastConn } from '../../../sidecar/balance/least-conn.ts'
 import { Random, RandomTwo } from '../../../sidecar/balance/random.ts'
 import { RoundRobin } from '../../../sidecar/balance/round-robin.ts'

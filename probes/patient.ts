@@ -1,0 +1,88 @@
+import { type ProbeStateEvent, probeStateChannel } from '../feedback/channels.ts'
+import type { Peer } from '../feedback/peer.ts'
+import type { Checkup, ProbeChange, Standing } from '../feedback/probe-health.ts'
+import type { Upstream } from '../feedback/upstream.ts'
+import type { Recurring } from './due-queue.ts'
+import type { LiveProbe } from './live-probe.ts'
+
+/** How the last probing of a peer by one probe ended. */
+export interface LastProbing {
+  /** Undefined: it said nothing of the peer. */
+  readonly passed: boolean | undefined
+  /** What was seen, or why it did not pass; empty when there is nothing to say. */
+  readonly detail: string
+  /** When it ended, wall clock milliseconds. */
+  readonly at: number
+  readonly tookMs: number
+}
+
+/** What one probe is about with one peer, for people. */
+export interface ProbeFacts {
+  readonly probe: LiveProbe
+  readonly standing: Standing
+  readonly last: LastProbing | undefined
+  /** Whether it is being asked now. */
+  readonly asking: boolean
+  /** Milliseconds until it is due; where its mode says so it is left out then. */
+  readonly nextMs: number
+}
+
+/** A question under way. */
+export interface Flight {
+  readonly control: AbortController
+  landed: boolean
+}
+
+/** One probe of one peer. */
+export interface Entry extends Recurring {
+  /** The same after a reload for the same probe of the same peer. */
+  readonly key: string
+  readonly probe: LiveProbe
+  readonly patient: Patient
+  readonly standing: Standing
+  /** Undefined before the first. After a reload it may be that of the entry before. */
+  flight: Flight | undefined
+  last: LastProbing | undefined
+}
+
+/** A peer that is probed. */
+export interface Patient {
+  readonly upstream: Upstream
+  readonly peer: Peer
+  readonly checkup: Checkup
+  readonly entries: Entry[]
+  /** The probes by which it has asked for something. */
+  readonly orderedBy: Set<string>
+  /** Whether the configuration that it was admitted by is in force. */
+  current: boolean
+}
+
+/** Whether its mode spares the peer this time. */
+export function leftOut({ probe, patient: { peer } }: Entry, now: number): boolean {
+  const { probeHealth, conns, selected, checkedAt } = peer.zone.peers
+  const { index } = peer
+  if (probe.mode === 'always' || probeHealth[index] !== 0) return false
+  if (probe.mode === 'onfail') return true
+  return conns[index]! > 0 || (selected[index]! > 0 && now - checkedAt[index]! < probe.interval)
+}
+
+/** Whose orders they are: another kind of the same name gives none. */
+export function voice({ kind, name }: LiveProbe): string {
+  return `${kind.name} ${name}`
+}
+
+/** The same over reloads as long as it is the same peer. */
+export function keyOf({ zone, index, tenant }: Peer): string {
+  return `${zone.id}:${index}:${tenant}`
+}
+
+/** Publishes a change, where there is one. @param probe the one that made it; empty for a reload */
+export function tell(
+  { upstream, peer }: Patient,
+  probe: string,
+  change: ProbeChange | undefined,
+  detail: string,
+): void {
+  if (change === undefined) return
+  probeStateChannel.publish({ ...change, upstream, peer, probe, detail } satisfies ProbeStateEvent)
+}
