@@ -1,41 +1,45 @@
-import { drift, staleness } from '../../feedback/ewma.ts'
 import { groupIndex } from '../../feedback/fields.ts'
+import type { Peer } from '../../feedback/peer.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import type { Zone } from '../../feedback/zone.ts'
+import type { Candidates } from './candidates.ts'
+import type { Rating } from './draw.ts'
+import { Drifts, patienceMs } from './drifts.ts'
 import { median } from './median.ts'
 
-/** How old the group's median and mean may be, and how long a peer may be idle before its average drifts. */
-const patienceMs = 100
-/** However few of its answers succeed, a peer's time is not taken for more than this many times as long. */
+/** However few of its answers succeed, a peer is not taken for more than this many times as slow. */
 const leastSuccess = 1e-4
+
+/**
+ * What is left of a peer's standing by its rate of success, above 0 to 1.
+ * @param success below 1
+ * @param errors the exponent, above 0
+ */
+export function merit(success: number, errors: number): number {
+  return Math.max(errors === 3 ? success * success * success : success ** errors, leastSuccess)
+}
 
 /**
  * What an answer of a peer is expected to take, by what learn.ts keeps: its average, which moves to the group's
  * median while nobody asks the peer; more while requests wait there, since time waited is evidence before any
  * answer; and all that for each answer that succeeds.
  */
-export class Estimate {
+export class Estimate implements Rating {
   readonly #upstream: Upstream
   readonly #learning: Learning
   readonly #known: Float64Array
-  /** Averages and their logarithms in turn, by the zone's index. */
-  readonly #logs: Float64Array
+  readonly #drifts: Drifts
   /** What holds for one moment; see `at`. */
   #now = 0
   #columns: Zone['peers']
-  /** 1 / decay; 0 where nothing is forgotten. */
-  readonly #decayRate: number
-  #median = 0
-  #medianLog = 0
   #answers = 0
 
   constructor(upstream: Upstream, learning: Learning) {
     this.#upstream = upstream
     this.#learning = learning
     this.#known = new Float64Array(upstream.peers.length + upstream.backups.length)
-    this.#logs = new Float64Array(2 * upstream.zone.capacity)
+    this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
-    this.#decayRate = learning.decay > 0 ? 1 / learning.decay : 0
     // What a reload took over may have been another group's.
     upstream.zone.set('medianAt', 0)
   }
@@ -48,10 +52,7 @@ export class Estimate {
     this.#answers = group[groupIndex.answers]!
     const taken = group[groupIndex.medianAt]!
     if (taken === 0 || now - taken > patienceMs) this.#renew(now)
-    const middle = group[groupIndex.median]!
-    if (middle === this.#median) return
-    this.#median = middle
-    this.#medianLog = Math.log(middle)
+    this.#drifts.median = group[groupIndex.median]!
   }
 
   #renew(now: number): void {
@@ -72,9 +73,43 @@ export class Estimate {
     zone.group[groupIndex.medianAt] = now
   }
 
-  /** Mean of the known averages when it was last taken, milliseconds; 0 while there is none. */
-  get mean(): number {
+  rate({ indexes, count, sampled, sharers }: Candidates, times: Float64Array): boolean {
+    this.#expect(indexes, count, sampled ? this.#mean : this.#meanOf(indexes, count), sharers, times)
+    return true
+  }
+
+  known(index: number): boolean {
+    return this.#columns.avg[index] !== 0
+  }
+
+  /**
+   * What an answer of one peer is expected to take, milliseconds.
+   * @param peers how many share the requests
+   */
+  expected(peer: Peer, peers: number, now: number): number {
+    const times = new Float64Array(1)
+    this.at(now)
+    this.#expect(Int32Array.of(peer.index), 1, this.#mean, peers, times)
+    return times[0]!
+  }
+
+  /** Mean of all known averages when it was last taken, milliseconds; 0 while there is none. */
+  get #mean(): number {
     return this.#upstream.zone.group[groupIndex.lastAverage]!
+  }
+
+  /** Mean of the known averages of some; 0 while there is none. */
+  #meanOf(indexes: Int32Array, count: number): number {
+    const { avg } = this.#columns
+    let sum = 0
+    let known = 0
+    for (let i = 0; i < count; i++) {
+      const average = avg[indexes[i]!]!
+      if (average <= 0) continue
+      sum += average
+      known += 1
+    }
+    return known > 0 ? sum / known : 0
   }
 
   /**
@@ -88,7 +123,7 @@ export class Estimate {
     const average = avg[index]!
     if (average <= 0 || waiting[index]! > 0) return 0
     const stale = this.#staleness(index, 1 / (100 * peers))
-    return stale > 0 ? this.#drift(index, average, stale) : 0
+    return stale > 0 ? this.#drifts.of(index, average, stale) : 0
   }
 
   /**
@@ -97,7 +132,7 @@ export class Estimate {
    * @param mean of the known averages: what a peer without one is taken for; 0 while there is none
    * @param peers how many share the requests
    */
-  expect(indexes: Int32Array, count: number, mean: number, peers: number, times: Float64Array): void {
+  #expect(indexes: Int32Array, count: number, mean: number, peers: number, times: Float64Array): void {
     const { avg, ok, waiting, startSum } = this.#columns
     const { factor, errors } = this.#learning
     const now = this.#now
@@ -114,13 +149,10 @@ export class Estimate {
         if (age > 0) time += (1 - factor) * age
       } else if (average > 0) {
         const stale = this.#staleness(index, answersRate)
-        if (stale > 0) time = this.#drift(index, average, stale)
+        if (stale > 0) time = this.#drifts.of(index, average, stale)
       }
       const success = ok[index]!
-      if (errors > 0 && success < 1) {
-        const penalty = errors === 3 ? success * success * success : success ** errors
-        time /= Math.max(penalty, leastSuccess)
-      }
+      if (errors > 0 && success < 1) time /= merit(success, errors)
       times[i] = time
     }
   }
@@ -129,17 +161,6 @@ export class Estimate {
   #staleness(index: number, answersRate: number): number {
     const { answeredAt, answersMark } = this.#columns
     const idle = this.#now - answeredAt[index]!
-    if (idle <= patienceMs || this.#median <= 0) return 0
-    return staleness(idle * this.#decayRate, (this.#answers - answersMark[index]!) * answersRate)
-  }
-
-  #drift(index: number, average: number, stale: number): number {
-    const logs = this.#logs
-    const at = 2 * index
-    if (logs[at] !== average) {
-      logs[at] = average
-      logs[at + 1] = Math.log(average)
-    }
-    return drift(average, this.#medianLog - logs[at + 1]!, stale)
+    return this.#drifts.staleness(idle, (this.#answers - answersMark[index]!) * answersRate)
   }
 }

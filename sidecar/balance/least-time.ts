@@ -1,7 +1,12 @@
 import Type from 'typebox'
-import { LeastTime } from './least-time-draw.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { Learning, Upstream } from '../../feedback/upstream.ts'
+import { Draw } from './draw.ts'
+import { Estimate } from './estimate.ts'
+import { learningArgs, learningOf } from './learning-args.ts'
 import { LeastTimePlain } from './least-time-plain.ts'
-import type { Method } from './method.ts'
+import type { Env, Method } from './method.ts'
+import { startTurns } from './round-robin.ts'
 
 const args = Type.Object(
   {
@@ -11,29 +16,31 @@ const args = Type.Object(
     best: Type.Optional(Type.Boolean({ description: 'the best peer instead of a draw; explores with 1 %' })),
     plain: Type.Optional(Type.Boolean({ description: "Angie's rule: a draw by averages, nothing else" })),
     inflight: Type.Optional(Type.Boolean({ description: "nginx's word for what is the default here" })),
-    factor: Type.Optional(
-      Type.Integer({ minimum: 0, maximum: 99, description: 'percent of an old average that stay' }),
-    ),
-    account: Type.Optional(
-      Type.String({
-        format: 'variable',
-        pattern: '^\\$[A-Za-z0-9_]+$',
-        description: 'nothing is learnt of a request for which it is empty or 0',
-      }),
-    ),
-    errors: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: 10,
-        description: 'exponent of the rate of success; 0 ignores failures',
-      }),
-    ),
-    decay: Type.Optional(
-      Type.String({ format: 'time', description: 'how fast what is not renewed is forgotten; 0 never' }),
-    ),
+    ...learningArgs,
   },
   { additionalProperties: false },
 )
+
+/**
+ * By expected time. Ordinarily a draw, with a chance inverse to it among peers that are as busy; with `best` the
+ * peer that would answer first.
+ */
+class LeastTime extends Draw {
+  readonly #estimate: Estimate
+  readonly #count: number
+
+  constructor(upstream: Upstream, peers: readonly Peer[], learning: Learning, best: boolean, env: Env) {
+    const estimate = new Estimate(upstream, learning)
+    super(upstream, peers, estimate, env, { best, inFlight: 'even' })
+    this.#estimate = estimate
+    this.#count = peers.length
+    startTurns(peers)
+  }
+
+  expected(peer: Peer, now: number): number {
+    return this.#estimate.expected(peer, this.#count, now)
+  }
+}
 
 export const leastTime = {
   name: 'least_time',
@@ -47,31 +54,15 @@ export const leastTime = {
     if (errors !== undefined) return `errors=${errors}`
     return decay === undefined ? undefined : `decay=${decay}`
   },
-  learning({ mode, best, plain, factor, account, errors, decay }, variable, keep = 0.9) {
-    return {
-      mode,
-      factor: factor === undefined ? (best ? 0.98 : keep) : factor / 100,
-      errors: plain ? 0 : (errors ?? 3),
-      decay: plain ? 0 : milliseconds(decay ?? '10s'),
-      account: account === undefined ? undefined : variable(account),
-      plain: plain === true,
-    }
+  learning({ mode, best, plain, ...args }, compile, keep = 0.9, involves = () => false) {
+    const learning = learningOf(args, compile, best ? 0.98 : keep, involves)
+    return plain ? { ...learning, mode, errors: 0, decay: 0, plain } : { ...learning, mode, plain: false }
   },
   create(upstream, peers, { best, plain }, env) {
     const { learning } = upstream
     if (learning === undefined) throw new Error(`upstream "${upstream.name}" learns nothing for least_time`)
     return plain
       ? new LeastTimePlain(upstream, peers, env)
-      : new LeastTime(upstream, peers, { learning, best: best === true }, env)
+      : new LeastTime(upstream, peers, learning, best === true, env)
   },
 } as const satisfies Method<typeof args>
-
-const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
-
-/** Of a time in the model's canonical form: one number and one unit. */
-function milliseconds(text: string): number {
-  const [, digits, unit = 's'] = /^(\d+)(ms|[smhdw])?$/.exec(text) ?? []
-  if (digits === undefined) throw new Error(`invalid time "${text}"`)
-  // The expression lets no other unit through.
-  return Number(digits) * unitMs[unit as keyof typeof unitMs]
-}

@@ -50,6 +50,9 @@ export interface Balancer {
   expected?(peer: Peer, now: number): number
 }
 
+/** Whether a text reads a variable of such a name (lower case), itself or by what it is made of. */
+export type Involves = (text: string, is: (name: string) => boolean) => boolean
+
 /** A balancing method as the configuration knows it. */
 export interface Method<S extends TSchema = TSchema> {
   /** The directive's name. */
@@ -69,13 +72,15 @@ export interface Method<S extends TSchema = TSchema> {
   misfit?(args: Static<S>): string | undefined
   /**
    * What must be learnt of attempts for it; undefined: nothing.
-   * @param variable compiles `$name`
+   * @param variable compiles `$name`, to be read anew of each attempt
    * @param keep the group's `response_time_factor` / 100: how much of an old average stays unless args say otherwise
+   * @param involves what the variables of the configuration are made of; by default nothing
    */
   learning(
     args: Static<S>,
     variable: (text: string) => (call: Call) => string,
     keep?: number,
+    involves?: Involves,
   ): Learning | undefined
   /** @param variable compiles a text with variables into a function of the call */
   create(

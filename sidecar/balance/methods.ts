@@ -1,3 +1,4 @@
+import { feedback } from './feedback.ts'
 import { hash } from './hash.ts'
 import { ipHash } from './ip-hash.ts'
 import { leastConn } from './least-conn.ts'
@@ -14,6 +15,7 @@ export const methods = [
   hash,
   ipHash,
   leastTime,
+  feedback,
 ] as const satisfies readonly Method[]
 
 /** What a group has whose block names no method; it has no directive of its own. */

@@ -167,7 +167,12 @@ function live(
     name,
     ...seated,
     method: method.name,
-    learning: method.learning(args, compile),
+    learning: method.learning(
+      args,
+      (text) => variables.fresh(text),
+      factor,
+      (text, is) => variables.involves(text, is),
+    ),
     responseTimeFactor: factor,
   })
   const primary = method.create(upstream, upstream.peers, args, env, compile)

@@ -20,6 +20,7 @@ const variants: Readonly<Record<string, readonly object[]>> = {
     { mode: 'last_byte', best: true },
     { mode: 'last_byte', plain: true },
   ],
+  feedback: [{ variable: '$load' }, { variable: '$load', inverse: true, last_byte: true }],
 }
 
 /** Where a variant does not fit a case, and why. */

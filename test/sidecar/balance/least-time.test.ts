@@ -312,6 +312,7 @@ describe('the arguments of least_time', () => {
       errors: 3,
       decay: 10_000,
       account: undefined,
+      probes: false,
       plain: false,
     })
     assert.equal(learning({ mode: 'header' }, 0.5).factor, 0.5)

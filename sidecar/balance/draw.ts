@@ -1,56 +1,80 @@
 import type { Peer } from '../../feedback/peer.ts'
 import { walkLimit } from '../../feedback/share-tree.ts'
-import type { Learning, Upstream } from '../../feedback/upstream.ts'
+import type { Upstream } from '../../feedback/upstream.ts'
 import { Candidates, sample } from './candidates.ts'
-import { Estimate } from './estimate.ts'
 import type { Ask, Balancer, Env } from './method.ts'
 import { race, raceChances } from './race.ts'
-import { startTurns } from './round-robin.ts'
 
-/** A slow peer keeps this part of the mean share, so that it goes on being measured. */
+/** A peer that should get next to nothing keeps this part of the mean share, so that it goes on being measured. */
 const floor = 0.01
 /** How often `best` asks whoever the dice say. */
 const exploration = 0.01
 /** How often the shares of a large group are averaged over its being cut into samples. */
 const cuts = 16
 
-/**
- * By expected time. Ordinarily a draw, with a chance inverse to it among peers that are as busy; with `best` the
- * peer that would answer first.
- */
-export class LeastTime implements Balancer {
+/** What a draw goes by: each peer's cost, to which its chance is inverse. */
+export interface Rating {
+  /** Sets the moment that the other questions are about. */
+  at(now: number): void
+  /**
+   * Writes the costs of the first `count` candidates, above 0; Infinity is as little as the floor allows.
+   * @returns false when too little is known to tell peers apart
+   */
+  rate(candidates: Candidates, costs: Float64Array): boolean
+  /**
+   * What an average has become that nobody has renewed; 0 where the kept one holds.
+   * @param index the peer's in the zone
+   * @param sharers how many share the requests
+   */
+  drifted(index: number, sharers: number): number
+  /** Whether there is an average of the peer's own, by its index in the zone. */
+  known(index: number): boolean
+}
+
+export interface DrawOptions {
+  /** The one that would end first, instead of a draw. */
+  readonly best?: boolean
+  /**
+   * What is held in balance among busy peers: as many requests in flight at each, which is right where the cost is the
+   * time that a request takes; or as many as accord with its share, where the cost says nothing of times.
+   */
+  readonly inFlight: 'even' | 'by share'
+  /** What picks while too little is known. */
+  readonly otherwise?: Balancer
+}
+
+/** A draw among ready peers, with a chance inverse to the cost among those that are as busy. */
+export class Draw implements Balancer {
   readonly #upstream: Upstream
   readonly #candidates: Candidates
-  readonly #estimate: Estimate
+  readonly #rating: Rating
   readonly #best: boolean
+  readonly #byShare: boolean
+  readonly #otherwise: Balancer | undefined
   readonly #env: Env
-  /** Of the candidates, by their order: expected times, requests in flight, rates of the race. */
-  readonly #times: Float64Array
+  /** Of the candidates, by their order: costs, where they start in the race, and how fast they run. */
+  readonly #costs: Float64Array
   readonly #starts: Float64Array
   readonly #rates: Float64Array
-  /** Above this time the floor holds. */
+  /** Above this cost the floor holds. */
   #cap = Number.POSITIVE_INFINITY
 
-  constructor(
-    upstream: Upstream,
-    peers: readonly Peer[],
-    options: { readonly learning: Learning; readonly best: boolean },
-    env: Env,
-  ) {
+  constructor(upstream: Upstream, peers: readonly Peer[], rating: Rating, env: Env, options: DrawOptions) {
     this.#upstream = upstream
     this.#candidates = new Candidates(peers, env)
-    this.#estimate = new Estimate(upstream, options.learning)
-    this.#best = options.best
+    this.#rating = rating
+    this.#best = options.best === true
+    this.#byShare = options.inFlight === 'by share'
+    this.#otherwise = options.otherwise
     this.#env = env
-    this.#times = new Float64Array(peers.length)
+    this.#costs = new Float64Array(peers.length)
     this.#starts = new Float64Array(peers.length)
     this.#rates = new Float64Array(peers.length)
-    startTurns(peers)
   }
 
   pick(ask: Ask): Peer | undefined {
     const candidates = this.#candidates
-    this.#estimate.at(ask.now)
+    this.#rating.at(ask.now)
     candidates.gather(ask)
     if (candidates.count === 0) return undefined
     if (this.#best && this.#env.random() < exploration) {
@@ -61,35 +85,42 @@ export class LeastTime implements Balancer {
         return this.#chosen(ask, peer)
       }
     }
-    this.#measure()
+    if (!this.#measure()) {
+      const peer = this.#otherwise?.pick(ask)
+      return peer && this.#chosen(ask, peer)
+    }
     const { count } = candidates
     const winner = this.#best ? this.#least() : race(this.#starts, this.#rates, count, this.#env)
     const peer = candidates.peers[candidates.places[winner]!]!
-    if (this.#times[winner]! > this.#cap) ask.pick = 'floor'
-    if (peer.zone.peers.avg[peer.index] === 0) ask.pick = 'unmeasured'
+    if (this.#costs[winner]! > this.#cap) ask.pick = 'floor'
     return this.#chosen(ask, peer)
   }
 
   #chosen(ask: Ask, peer: Peer): Peer {
-    ask.drifted = this.#estimate.drifted(peer.index, this.#candidates.sharers)
+    if (ask.pick !== 'explored' && !this.#rating.known(peer.index)) ask.pick = 'unmeasured'
+    ask.drifted = this.#rating.drifted(peer.index, this.#candidates.sharers)
     return peer
   }
 
-  /** Expected times of the candidates, what they have in flight and, for the race, their rates. */
-  #measure(): void {
-    const { indexes, count, sampled, sharers } = this.#candidates
+  /** Costs of the candidates and, for the race, where they start and how fast they run. */
+  #measure(): boolean {
+    const { indexes, count } = this.#candidates
     const { conns } = this.#upstream.zone.peers
-    const times = this.#times
+    const costs = this.#costs
     const starts = this.#starts
     const rates = this.#rates
+    if (!this.#rating.rate(this.#candidates, costs)) return false
     for (let i = 0; i < count; i++) starts[i] = conns[indexes[i]!]!
-    const mean = sampled ? this.#estimate.mean : this.#mean()
-    this.#estimate.expect(indexes, count, mean, sharers, times)
-    if (this.#best) return
+    if (this.#best) return true
     let speed = 0
     for (let i = 0; i < count; i++) {
-      rates[i] = 1 / times[i]!
+      rates[i] = 1 / costs[i]!
       speed += rates[i]!
+    }
+    if (speed === 0) {
+      // Nobody is to have anything: then everybody has as much.
+      rates.fill(1, 0, count)
+      speed = count
     }
     const least = (speed / count) * floor
     let total = 0
@@ -97,25 +128,12 @@ export class LeastTime implements Balancer {
       if (rates[i]! < least) rates[i] = least
       total += rates[i]!
     }
-    // To a mean of 1: the harmonic mean of the times over each one's.
+    // To a mean of 1: the harmonic mean of the costs over each one's.
     const scale = count / total
     for (let i = 0; i < count; i++) rates[i]! *= scale
     this.#cap = 1 / least
-  }
-
-  /** Mean of the candidates' known averages; 0 while there is none. */
-  #mean(): number {
-    const { indexes, count } = this.#candidates
-    const { avg } = this.#upstream.zone.peers
-    let sum = 0
-    let known = 0
-    for (let i = 0; i < count; i++) {
-      const average = avg[indexes[i]!]!
-      if (average <= 0) continue
-      sum += average
-      known += 1
-    }
-    return known > 0 ? sum / known : 0
+    if (this.#byShare) for (let i = 0; i < count; i++) starts[i]! /= rates[i]!
+    return true
   }
 
   /** Who would answer first, behind what it has in flight; of equals each as likely. */
@@ -124,7 +142,7 @@ export class LeastTime implements Balancer {
     let least = Number.POSITIVE_INFINITY
     let equals = 1
     for (let i = 0; i < this.#candidates.count; i++) {
-      const end = this.#times[i]! * (this.#starts[i]! + 1)
+      const end = this.#costs[i]! * (this.#starts[i]! + 1)
       if (end < least) {
         winner = i
         least = end
@@ -144,7 +162,7 @@ export class LeastTime implements Balancer {
     const admitted = peers.flatMap((peer, i) => (ready(peer) ? [i] : []))
     const total = admitted.length
     if (total === 0) return shares
-    this.#estimate.at(now)
+    this.#rating.at(now)
     candidates.sharers = total
     candidates.sampled = total > walkLimit
     if (candidates.sampled) {
@@ -155,13 +173,13 @@ export class LeastTime implements Balancer {
         for (let from = 0; from < size; from += sample) {
           for (let i = 0; i < sample; i++) candidates.put(i, admitted[(from + i) % total]!)
           candidates.count = sample
-          this.#addChances(shares)
+          if (!this.#addChances(shares)) return this.#others(ready, now)
         }
       }
     } else {
       for (const [i, place] of admitted.entries()) candidates.put(i, place)
       candidates.count = total
-      this.#addChances(shares)
+      if (!this.#addChances(shares)) return this.#others(ready, now)
     }
     const sum = shares.reduce((all, share) => all + share, 0)
     if (!this.#best) return shares.map((share) => share / sum)
@@ -171,28 +189,25 @@ export class LeastTime implements Balancer {
     return shares.map((share, i) => (share / sum) * rest + (explored.has(i) ? exploration / total : 0))
   }
 
-  /** Adds the candidates' chances to be picked, exploration left out. */
-  #addChances(shares: number[]): void {
-    this.#measure()
+  #others(ready: (peer: Peer) => boolean, now: number): number[] {
+    return this.#otherwise?.shares(ready, now) ?? this.#candidates.peers.map(() => 0)
+  }
+
+  /** Adds the candidates' chances to be picked, exploration left out. @returns false when too little is known */
+  #addChances(shares: number[]): boolean {
+    if (!this.#measure()) return false
     const { places, count } = this.#candidates
     if (!this.#best) {
       const chances = new Float64Array(count)
       raceChances(this.#starts, this.#rates, count, chances)
       for (let i = 0; i < count; i++) shares[places[i]!]! += chances[i]!
-      return
+      return true
     }
-    const ends = Array.from({ length: count }, (_, i) => this.#times[i]! * (this.#starts[i]! + 1))
+    const ends = Array.from({ length: count }, (_, i) => this.#costs[i]! * (this.#starts[i]! + 1))
     const least = Math.min(...ends)
     const equals = ends.filter((end) => end === least).length
     for (const [i, end] of ends.entries()) if (end === least) shares[places[i]!]! += 1 / equals
-  }
-
-  expected(peer: Peer, now: number): number {
-    const { indexes, peers } = this.#candidates
-    this.#estimate.at(now)
-    indexes[0] = peer.index
-    this.#estimate.expect(indexes, 1, this.#estimate.mean, peers.length, this.#times)
-    return this.#times[0]!
+    return true
   }
 }
 

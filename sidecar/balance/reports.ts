@@ -1,0 +1,165 @@
+import { groupIndex } from '../../feedback/fields.ts'
+import { counts } from '../../feedback/report.ts'
+import type { Learning, ReportedValue, Upstream } from '../../feedback/upstream.ts'
+import type { Zone } from '../../feedback/zone.ts'
+import type { Candidates } from './candidates.ts'
+import { crcEnd, crcStart, crcText } from './crc32.ts'
+import type { Rating } from './draw.ts'
+import { Drifts, patienceMs } from './drifts.ts'
+import { merit } from './estimate.ts'
+import { median } from './median.ts'
+
+/** With `inverse` no value counts for less than this part of the group's median, 0 neither: a share stays finite. */
+const leastPart = 0.01
+/** From where a value of 0 begins to drift, as a part of the median: by ratios it would never get away from 0. */
+const driftPart = 1e-3
+
+/**
+ * What the shares of a group are by what its peers report: proportional to the value, or with `inverse` inverse to
+ * it, times the weight, for each answer that succeeds. A peer whose value does not count gets the mean share.
+ */
+export class Reports implements Rating {
+  readonly #upstream: Upstream
+  readonly #learning: Learning
+  readonly #value: ReportedValue
+  readonly #known: Float64Array
+  readonly #drifts: Drifts
+  /** What holds for one moment; see `at`. */
+  #now = 0
+  #columns: Zone['peers']
+  #answers = 0
+
+  constructor(upstream: Upstream, learning: Learning, value: ReportedValue) {
+    this.#upstream = upstream
+    this.#learning = learning
+    this.#value = value
+    this.#known = new Float64Array(upstream.peers.length + upstream.backups.length)
+    this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
+    this.#columns = upstream.zone.peers
+    this.#adopt()
+  }
+
+  /** What a reload took over may be the averages of another value. */
+  #adopt(): void {
+    const { zone, peers, backups } = this.#upstream
+    const name = crcEnd(crcText(crcStart, this.#value.name))
+    zone.enter()
+    const before = zone.get('signal')
+    if (before !== 0 && before !== name) {
+      for (const { index } of [...peers, ...backups]) zone.peers.reportAt[index] = 0
+    }
+    zone.set('signal', name)
+    zone.set('medianAt', 0)
+    zone.leave()
+  }
+
+  at(now: number): void {
+    const { group, peers } = this.#upstream.zone
+    this.#now = now
+    this.#columns = peers
+    this.#answers = group[groupIndex.answers]!
+    const taken = group[groupIndex.medianAt]!
+    if (taken === 0 || now - taken > patienceMs) this.#renew(now)
+    this.#drifts.median = group[groupIndex.median]!
+  }
+
+  #renew(now: number): void {
+    const { peers, backups, zone } = this.#upstream
+    const known = this.#known
+    const { report } = zone.peers
+    const { expire } = this.#value
+    let count = 0
+    for (let i = 0; i < known.length; i++) {
+      const { index } = i < peers.length ? peers[i]! : backups[i - peers.length]!
+      if (!counts(zone, index, expire, now)) continue
+      known[count] = report[index]!
+      count += 1
+    }
+    let middle = median(known, count)
+    if (middle === 0) {
+      // Most report 0: the others say what an ordinary value is.
+      let above = 0
+      for (let i = 0; i < count; i++) if (known[i]! > 0) known[above++] = known[i]!
+      middle = median(known, above)
+    }
+    this.#drifts.median = middle
+    let sum = 0
+    for (let i = 0; i < known.length; i++) {
+      const { index } = i < peers.length ? peers[i]! : backups[i - peers.length]!
+      if (counts(zone, index, expire, now)) sum += this.#share(report[index]!)
+    }
+    zone.group[groupIndex.median] = middle
+    zone.group[groupIndex.lastAverage] = count > 0 ? sum / count : 0
+    zone.group[groupIndex.reporting] = count
+    zone.group[groupIndex.medianAt] = now
+  }
+
+  rate({ peers, places, indexes, count, sampled, sharers }: Candidates, costs: Float64Array): boolean {
+    const { group } = this.#upstream.zone
+    const { reportAt, reportSince, ok, weightFactor } = this.#columns
+    const { errors } = this.#learning
+    const now = this.#now
+    const due = now - (this.#value.expire || Number.POSITIVE_INFINITY)
+    const answersRate = 1 / (100 * sharers)
+    let sum = 0
+    let known = 0
+    for (let i = 0; i < count; i++) {
+      const index = indexes[i]!
+      // The same as `counts` of report.ts, on columns that are at hand.
+      const at = reportAt[index]!
+      if (at === 0 || at <= due || now < reportSince[index]!) {
+        costs[i] = -1
+        continue
+      }
+      const share = this.#share(this.#present(index, answersRate))
+      costs[i] = share
+      sum += share
+      known += 1
+    }
+    // A sample may have missed those that report.
+    if (known < 2 && !(sampled && group[groupIndex.reporting]! >= 2)) return false
+    const mean = sampled ? group[groupIndex.lastAverage]! : sum / known
+    // Where all that is reported is 0 the weights alone tell the peers apart.
+    const alike = sum === 0 && (mean === 0 || known === count)
+    for (let i = 0; i < count; i++) {
+      const index = indexes[i]!
+      let share = alike ? 1 : costs[i]! >= 0 ? costs[i]! : mean
+      share *= peers[places[i]!]!.options.weight * weightFactor[index]!
+      const success = ok[index]!
+      if (errors > 0 && success < 1) share *= merit(success, errors)
+      costs[i] = 1 / share
+    }
+    return true
+  }
+
+  known(index: number): boolean {
+    return counts(this.#upstream.zone, index, this.#value.expire, this.#now)
+  }
+
+  drifted(index: number, sharers: number): number {
+    if (!this.known(index)) return 0
+    const present = this.#present(index, 1 / (100 * sharers))
+    return present === this.#columns.report[index] ? 0 : present
+  }
+
+  /**
+   * What a peer's value has become by now.
+   * @param answersRate 1 / (100 · sharers)
+   */
+  #present(index: number, answersRate: number): number {
+    const { report, reportAt, reportMark } = this.#columns
+    const value = report[index]!
+    const answers = (this.#answers - reportMark[index]!) * answersRate
+    const stale = this.#drifts.staleness(this.#now - reportAt[index]!, answers)
+    if (stale === 0) return value
+    return this.#drifts.of(index, Math.max(value, this.#drifts.median * driftPart), stale)
+  }
+
+  /** The share that a value stands for, 0 or more and finite. */
+  #share(value: number): number {
+    if (!this.#value.inverse) return value
+    const least = this.#drifts.median * leastPart
+    // A median of 0 is one of nothing but zeros.
+    return least > 0 ? 1 / Math.max(value, least) : 1
+  }
+}
