@@ -137,6 +137,25 @@ export const metricsTable: readonly Metric[] = [
     'Moving average of success, 1, and failure, 0, that the method goes by.',
     'ok',
   ),
+  peer(
+    'reported_value',
+    'gauge',
+    'Moving average of the values that the peer reports; absent while it does not count.',
+    'report',
+  ),
+  peer(
+    'report_age_seconds',
+    'gauge',
+    'Time since the peer reported a value that was taken; absent before.',
+    'reportAt',
+  ),
+  peer(
+    'reports_ignored_total',
+    'counter',
+    'Answers that were to bring a value and brought none that could be taken, by reason.',
+    'ignored',
+    'reason',
+  ),
   peer('expected_seconds', 'gauge', 'Time that the method expects an answer to take now.', 'balancer'),
   peer(
     'waiting_age_seconds',

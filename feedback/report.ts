@@ -2,8 +2,9 @@ import type { Call } from './call.ts'
 import { readNumber } from './numbers.ts'
 import { loadReport } from './orca.ts'
 import type { Attempt } from './outcome.ts'
+import type { Peer } from './peer.ts'
 import { type SignalReason, signalReasons } from './reasons.ts'
-import type { ReportedValue } from './upstream.ts'
+import type { ReportedValue, Upstream } from './upstream.ts'
 import type { Zone } from './zone.ts'
 
 /*
@@ -58,11 +59,6 @@ export function ignore(zone: Zone, index: number, reason: SignalReason): void {
   zone.peers.ignoredLast[index] = at + 1
 }
 
-/** Why the peer's last value that was not taken was not; undefined when all were. */
-export function lastIgnored(zone: Zone, index: number): SignalReason | undefined {
-  return signalReasons[zone.peers.ignoredLast[index]! - 1]
-}
-
 /** Whether what the peer has reported counts now. @param expire milliseconds; 0: for ever */
 export function counts(zone: Zone, index: number, expire: number, now: number): boolean {
   const { reportAt, reportSince } = zone.peers
@@ -97,4 +93,31 @@ export function keepReport(
   }
   reportAt[index] = now
   reportMark[index] = zone.get('answers')
+}
+
+/** What there is to tell of a peer's reports. */
+export interface Reporting {
+  /** Moving average; undefined before the first value. */
+  readonly value: number | undefined
+  /** Milliseconds since the last value was taken; undefined before the first. */
+  readonly age: number | undefined
+  /** Whether the value counts: it is not too old, nor too young after a gap. */
+  readonly counts: boolean
+  /** Why the last value that was not taken was not; undefined when all were. */
+  readonly ignored: SignalReason | undefined
+}
+
+/** @returns undefined where the group's method asks for no reports */
+export function reporting(peer: Peer, upstream: Upstream, now: number): Reporting | undefined {
+  const { zone, index } = peer
+  const asked = upstream.learning?.value
+  if (asked === undefined) return undefined
+  const { report, reportAt, ignoredLast } = zone.peers
+  const ever = reportAt[index]! > 0
+  return {
+    value: ever ? report[index]! : undefined,
+    age: ever ? now - reportAt[index]! : undefined,
+    counts: counts(zone, index, asked.expire, now),
+    ignored: signalReasons[ignoredLast[index]! - 1],
+  }
 }

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import { latencyBucketsMs } from '../feedback/fields.ts'
 import { metricsTable } from '../feedback/metrics-table.ts'
-import { attemptReasons, denialReasons, exclusionReasons } from '../feedback/reasons.ts'
+import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../feedback/reasons.ts'
 
 /** The page as it should be. */
 export function metricsPage(): string {
@@ -27,6 +27,7 @@ ${rows.join('\n')}
 
 - Of an attempt: ${list(attemptReasons)}.
 - Of no attempt, or no further one: ${list(denialReasons)}.
+- Of an answer that brought no value to take (\`feedback\`): ${list(signalReasons)}.
 - Of a peer that gets no requests: ${list(exclusionReasons.filter((reason) => reason !== 'tried'))}.
 `
 }

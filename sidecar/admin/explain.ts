@@ -4,6 +4,7 @@ import { peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
+import { type Reporting, reporting } from '../../feedback/report.ts'
 import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
 import { upstreamOf } from './health.ts'
 import { rounded } from './status-peers.ts'
@@ -44,6 +45,8 @@ export interface PeerExplanation {
   readonly waiting_age: number | undefined
   /** The share by `expected` alone, whatever is in progress; undefined where that is not known. */
   readonly fair_share: number | undefined
+  /** What the peer reports of itself; undefined where the method does not go by that. */
+  readonly report: Reporting | undefined
 }
 
 export interface Retries {
@@ -134,6 +137,7 @@ function list(
       waiting: learns ? numbers.waiting[at]! : undefined,
       waiting_age: learns ? rounded(waitingAge(peer, now)) : undefined,
       fair_share: total > 0 && expected[i] !== undefined ? rounded(speed[i]! / total) : undefined,
+      report: reporting(peer, group.upstream, now),
     }
   })
 }
@@ -156,6 +160,7 @@ function toText(about: Omit<Explanation, 'text'>): string {
     if (peer.fails > 0) notes.push(`${peer.fails} failed`)
     if (peer.expected !== undefined) notes.push(`${peer.expected} ms expected`)
     if (peer.avg !== undefined) notes.push(`${peer.avg} ms on average`)
+    if (peer.report !== undefined) notes.push(...reportNotes(peer.report))
     if (peer.ok !== undefined && peer.ok < 0.995) notes.push(`${(100 * peer.ok).toFixed(0)} % succeed`)
     if (peer.waiting_age) notes.push(`waited for ${Math.round(peer.waiting_age)} ms in all`)
     lines.push(`  ${peer.peer}: ${what}; ${notes.join(', ')}`)
@@ -169,4 +174,15 @@ function toText(about: Omit<Explanation, 'text'>): string {
     lines.push(`    ${location}: ${limit}; ${state}`)
   }
   return `${lines.join('\n')}\n`
+}
+
+function* reportNotes({ value, age, counts, ignored }: Reporting): Generator<string> {
+  if (value === undefined || age === undefined) yield 'reports nothing'
+  else {
+    const old = `${(age / 1000).toFixed(1)} s ago`
+    yield counts
+      ? `reports ${rounded(value)}, ${old}`
+      : `reported ${rounded(value)}, ${old}, which does not count`
+  }
+  if (ignored !== undefined) yield `a report was not taken: ${ignored}`
 }

@@ -1,7 +1,8 @@
 import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
 import { downtime } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
-import { attemptReasons, denialReasons, exclusionReasons } from '../../feedback/reasons.ts'
+import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
+import { reporting } from '../../feedback/report.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
 import { type Exposition, escapeLabel } from './exposition.ts'
 import type { Facts } from './facts.ts'
@@ -107,6 +108,21 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
     ofPeer((series) => (learns(series) ? series.zone.peers.ok[series.first.index]! : undefined)),
   ],
   [
+    'evenkeel_peer_reported_value',
+    ofPeer(({ group, first }, now) => {
+      const told = reporting(first, group.upstream, now)
+      return told?.counts ? told.value : undefined
+    }),
+  ],
+  [
+    'evenkeel_peer_report_age_seconds',
+    ofPeer(({ group, first }, now) => {
+      const age = reporting(first, group.upstream, now)?.age
+      return age === undefined ? undefined : age / 1000
+    }),
+  ],
+  ['evenkeel_peer_reports_ignored_total', ignored],
+  [
     'evenkeel_peer_expected_seconds',
     ofPeer(({ retired, group, first }, now) => {
       const ms = retired ? undefined : group.expected(first, now)
@@ -137,6 +153,14 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
 function reasons(out: Exposition, name: string, series: Series): void {
   for (const [r, reason] of attemptReasons.entries()) {
     out.sample(name, `${series.labels},reason="${reason}"}`, sum(series, series.zone.reasons[r]!))
+  }
+}
+
+/** Only where reports are asked for. */
+function ignored(out: Exposition, name: string, series: Series): void {
+  if (series.group.upstream.learning?.value === undefined) return
+  for (const [r, reason] of signalReasons.entries()) {
+    out.sample(name, `${series.labels},reason="${reason}"}`, sum(series, series.zone.ignored[r]!))
   }
 }
 

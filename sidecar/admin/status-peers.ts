@@ -1,7 +1,8 @@
 import { downtime, type PeerState, peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import { attemptReasons } from '../../feedback/reasons.ts'
+import { attemptReasons, signalReasons } from '../../feedback/reasons.ts'
+import { type Reporting, reporting } from '../../feedback/report.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Facts, UpstreamFacts } from './facts.ts'
 import { retiredOf } from './retired.ts'
@@ -97,6 +98,24 @@ function* peerExtras(group: UpstreamFacts, peer: Peer, now: number, share: numbe
   const expected = group.expected(peer, now)
   if (expected !== undefined) yield ['expected', rounded(expected)]
   yield* observed(peer, now)
+  const told = reporting(peer, group.upstream, now)
+  if (told !== undefined) yield ['report', () => reports(peer, told)]
+}
+
+/** What the peer reports of itself, and how often its answers brought no value that could be taken, by reason. */
+function* reports({ zone, index }: Peer, { value, age, counts }: Reporting): Generator<Entry> {
+  if (value !== undefined) yield ['value', rounded(value)]
+  if (age !== undefined) yield ['age', Math.round(age)]
+  yield ['counts', counts]
+  yield [
+    'ignored',
+    function* () {
+      for (const [r, reason] of signalReasons.entries()) {
+        const count = zone.ignored[r]![index]!
+        if (count > 0) yield [reason, count]
+      }
+    },
+  ]
 }
 
 /** What the zone says of a peer beyond Angie's fields. Times in milliseconds. */

@@ -1,4 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
+import { loadReportFields } from '../../feedback/orca.ts'
 import { hasToken } from './http1/head.ts'
 import type { Settings } from './route.ts'
 
@@ -156,9 +157,6 @@ function listed(call: Call): Set<string> | undefined {
   )
 }
 
-/** Load reports are for the balancer: clients get them only when asked (`load_report pass`). */
-const loadReports = new Set(['endpoint-load-metrics', 'endpoint-load-metrics-bin'])
-
 /**
  * Which of the peer's fields go on to the client.
  * @param headers names and values in turn
@@ -179,7 +177,8 @@ export function responseHeaders(headers: readonly string[], settings: Settings):
     const lower = name.toLowerCase()
     if (notPassedBack.has(lower) || settings.hideHeaders.has(lower)) continue
     if (named?.has(lower) && !notNameable.has(lower)) continue
-    if (!settings.passLoadReport && loadReports.has(lower)) continue
+    // Load reports are for the balancer.
+    if (!settings.passLoadReport && loadReportFields.has(lower)) continue
     out.push(name, headers[i + 1]!)
   }
   return out
@@ -191,7 +190,7 @@ export function responseTrailers(trailers: readonly string[], settings: Settings
   for (let i = 0; i < trailers.length; i += 2) {
     const lower = trailers[i]!.toLowerCase()
     if (notInTrailers.has(lower) || settings.hideHeaders.has(lower)) continue
-    if (!settings.passLoadReport && loadReports.has(lower)) continue
+    if (!settings.passLoadReport && loadReportFields.has(lower)) continue
     out.push([trailers[i]!, trailers[i + 1]!])
   }
   return out

@@ -9,7 +9,15 @@ import { facts, group } from '../sidecar/admin/facts.ts'
 
 /** The families of ours on a page of metrics where every peer has something of everything. */
 async function families() {
-  const learning = { mode: 'header', factor: 0.9, errors: 3, decay: 10_000, account: undefined } as const
+  const value = { name: '$load', read: () => '', orca: false, inverse: false, expire: 0 }
+  const learning = {
+    mode: 'header',
+    factor: 0.9,
+    errors: 3,
+    decay: 10_000,
+    account: undefined,
+    value,
+  } as const
   const backend = group('backend', { a: { max_conns: 4 } }, { learning, expected: 25 })
   const { zone } = backend.upstream
   for (const field of peerFields) zone.peers[field].fill(1)
