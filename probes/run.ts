@@ -96,7 +96,7 @@ function judge(
   attempt.reason = verdict?.reason
   attempt.ending = failure?.ending ?? (verdict?.reason === undefined ? 'ok' : 'http')
   attempt.status ??= failure && verdict ? verdict.status : undefined
-  const seen = answer.detail || (status === undefined ? (attempt.reason ?? '') : `status ${status}`)
+  const seen = answer.detail || failure?.reason || (status === undefined ? '' : `status ${status}`)
   attempt.failed = failure !== undefined || !(answer.passed ?? verdict?.failed !== true)
   if (attempt.failed || probe.test === undefined) return { passed: !attempt.failed, detail: seen }
   const said = probe.test(call)
