@@ -54,6 +54,25 @@ export function obey(peer: Peer, orders: PeerOrders): ProbeChange | undefined {
   return after === before ? undefined : { state: after, streak: 0, outMs: 0 }
 }
 
+/** What an agent has asked for that is still in force. */
+export interface AgentOrders {
+  readonly state: 'ready' | 'draining' | 'down'
+  /** Part of the configured weight. */
+  readonly weight: number
+  /** Undefined: `max_conns` holds. */
+  readonly max_conns: number | undefined
+}
+
+/** @returns undefined where no agent has asked for anything */
+export function agentOrders(peer: Peer): AgentOrders | undefined {
+  const { weightFactor, connsLimit } = peer.zone.peers
+  const state = agentWord(peer)
+  const weight = weightFactor[peer.index]!
+  const limit = connsLimit[peer.index]!
+  if (state === 'ready' && weight === 1 && limit === 0) return undefined
+  return { state, weight, max_conns: limit || undefined }
+}
+
 /** What an agent has asked for, in the words of a peer's state. */
 export function agentWord({ zone, index }: Peer): 'ready' | 'draining' | 'down' {
   const state = zone.peers.agentState[index]!

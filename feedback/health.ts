@@ -50,9 +50,14 @@ export function exclusion(peer: Peer, single: boolean, now: number): ExclusionRe
 }
 
 /** Whether it has as many requests in progress as it may have. */
-export function full({ options, zone, index }: Peer): boolean {
-  const most = zone.peers.connsLimit[index]! || options.max_conns
-  return most > 0 && zone.peers.conns[index]! >= most
+export function full(peer: Peer): boolean {
+  const most = connsLimit(peer)
+  return most > 0 && peer.zone.peers.conns[peer.index]! >= most
+}
+
+/** Most requests in progress at once: what an agent has set, or else what is configured; 0 is unlimited. */
+export function connsLimit({ options, zone, index }: Peer): number {
+  return zone.peers.connsLimit[index]! || options.max_conns
 }
 
 /** Whether the peer may be chosen now, as far as its own state says. See `exclusion`. */

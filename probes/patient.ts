@@ -11,8 +11,9 @@ export interface LastProbing {
   readonly passed: boolean | undefined
   /** What was seen, or why it did not pass; empty when there is nothing to say. */
   readonly detail: string
-  /** When it ended, wall clock milliseconds. */
+  /** When it ended: wall clock milliseconds, and monotonic ones. */
   readonly at: number
+  readonly endedAt: number
   readonly tookMs: number
 }
 

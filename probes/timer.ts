@@ -149,7 +149,8 @@ export class Prober {
       cancel()
       if (!patient.current) return
       const { passed, detail } = probing ?? { passed: false, detail: 'no answer in time' }
-      entry.last = { passed, detail, at: this.#env.wall(), tookMs: now() - startedAt }
+      const endedAt = now()
+      entry.last = { passed, detail, at: this.#env.wall(), endedAt, tookMs: endedAt - startedAt }
       this.#landed(entry, probing)
     }
     let cancel = after(probe.timeout, () => {

@@ -1,6 +1,7 @@
 import { monotonic } from '../feedback/clock.ts'
+import type { Peer } from '../feedback/peer.ts'
 import type { Tally } from '../feedback/tally.ts'
-import type { Facts } from './admin/facts.ts'
+import type { Facts, ProbeFacts } from './admin/facts.ts'
 import { masked } from './admin/running.ts'
 import type { LiveGroup } from './build/groups.ts'
 import { type Running, upstreamFacts } from './build/running.ts'
@@ -27,6 +28,8 @@ export interface ProgramView {
     ask(): Promise<Reloaded>
   }
   readonly threads: { readonly running: number; readonly replaced: number }
+  /** Undefined in threads that ask no peers. */
+  readonly prober?: { about(peer: Peer): readonly ProbeFacts[] }
 }
 
 /** What the admin server may know of the program. Everything is read when it is asked for. */
@@ -43,7 +46,7 @@ export function programFacts(program: ProgramView): Facts {
       return { accepted, dropped, active, idle: open - active }
     },
     threads: () => program.threads,
-    upstreams: () => (program.running ? upstreamFacts(program.running, program.removed) : []),
+    upstreams: () => (program.running ? upstreamFacts(program.running, program.removed, program.prober) : []),
     serverZones: () => program.running?.serverZones ?? new Map(),
     locationZones: () => program.running?.locationZones ?? new Map(),
     ready: () => program.phase === 'ready',

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
+import { type AgentOrders, agentOrders } from '../../feedback/agent.ts'
 import { mayRetry, recent } from '../../feedback/budget.ts'
-import { peerState } from '../../feedback/health.ts'
+import { connsLimit, peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import { type Reporting, reporting } from '../../feedback/report.ts'
+import { agentNotes, explainProbes, type ProbeExplanation, probeLine } from './explain-probes.ts'
 import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
 import { upstreamOf } from './health.ts'
 import { rounded } from './status-peers.ts'
@@ -47,6 +49,9 @@ export interface PeerExplanation {
   readonly fair_share: number | undefined
   /** What the peer reports of itself; undefined where the method does not go by that. */
   readonly report: Reporting | undefined
+  /** What an agent on the peer has asked for; undefined where none has. */
+  readonly agent: AgentOrders | undefined
+  readonly probes: readonly ProbeExplanation[]
 }
 
 export interface Retries {
@@ -129,7 +134,7 @@ function list(
       share: rounded(shares[i] ?? 0),
       excluded: excluded[i],
       in_flight: numbers.conns[at]!,
-      max_conns: peer.options.max_conns || undefined,
+      max_conns: connsLimit(peer) || undefined,
       fails: numbers.fails[at]!,
       avg: learns && numbers.avg[at]! > 0 ? rounded(numbers.avg[at]!) : undefined,
       ok: learns ? rounded(numbers.ok[at]!) : undefined,
@@ -138,6 +143,8 @@ function list(
       waiting_age: learns ? rounded(waitingAge(peer, now)) : undefined,
       fair_share: total > 0 && expected[i] !== undefined ? rounded(speed[i]! / total) : undefined,
       report: reporting(peer, group.upstream, now),
+      agent: agentOrders(peer),
+      probes: explainProbes(group.probes(peer), now),
     }
   })
 }
@@ -163,7 +170,9 @@ function toText(about: Omit<Explanation, 'text'>): string {
     if (peer.report !== undefined) notes.push(...reportNotes(peer.report))
     if (peer.ok !== undefined && peer.ok < 0.995) notes.push(`${(100 * peer.ok).toFixed(0)} % succeed`)
     if (peer.waiting_age) notes.push(`waited for ${Math.round(peer.waiting_age)} ms in all`)
+    if (peer.agent !== undefined) notes.push(...agentNotes(peer.agent))
     lines.push(`  ${peer.peer}: ${what}; ${notes.join(', ')}`)
+    for (const probe of peer.probes) lines.push(`    ${probeLine(probe)}`)
   }
   const { requests, retries, waiting, budgets } = about.retries
   lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)

@@ -81,6 +81,45 @@ export interface UpstreamFacts {
   expected(peer: Peer, now: number): number | undefined
   /** Retry budgets of the locations that send to this group; empty where all of them are `off`. */
   budgets(): readonly BudgetFacts[]
+  /** Whether probes ask its peers. */
+  readonly probed: boolean
+  /** What each probe knows of a peer; empty where none asks it, and in threads that leave that to another. */
+  probes(peer: Peer): readonly ProbeFacts[]
+}
+
+/** What one probe knows of one peer. Times in milliseconds. */
+export interface ProbeFacts {
+  readonly probe: {
+    readonly name: string
+    /** The location that it stands in, as written. */
+    readonly location: string
+    readonly kind: { readonly name: string }
+    readonly mode: string
+    readonly interval: number
+    readonly essential: boolean
+  }
+  /** Results in a row up to now, and how many of them decide. */
+  readonly standing: {
+    readonly fails: number
+    readonly passes: number
+    readonly rule: { readonly fails: number; readonly passes: number }
+  }
+  /** Undefined before the first since the configuration was read. */
+  readonly last: LastProbing | undefined
+  /** Whether the peer is being asked now. */
+  readonly asking: boolean
+  /** Until it is due. */
+  readonly nextMs: number
+}
+
+export interface LastProbing {
+  /** Undefined: it said nothing of the peer. */
+  readonly passed: boolean | undefined
+  readonly detail: string
+  /** When it ended: wall clock, and monotonic. */
+  readonly at: number
+  readonly endedAt: number
+  readonly tookMs: number
 }
 
 /** A `proxy_next_upstream_budget` in force. */

@@ -1,5 +1,5 @@
 import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
-import { downtime } from '../../feedback/health.ts'
+import { connsLimit, downtime } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
 import { reporting } from '../../feedback/report.ts'
@@ -92,12 +92,16 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   ['evenkeel_peer_sent_bytes_total', field('bytesSent')],
   ['evenkeel_peer_received_bytes_total', field('bytesReceived')],
   ['evenkeel_peer_unavailable_total', field('unavailable')],
+  ['evenkeel_peer_probes_total', field('probes')],
+  ['evenkeel_peer_probe_failures_total', field('probeFails')],
+  ['evenkeel_peer_unhealthy_total', field('unhealthy')],
   ['evenkeel_peer_downtime_seconds_total', ofPeer(({ first }, now) => downtime(first, now) / 1000)],
   ['evenkeel_peer_explored_total', field('explored')],
   ['evenkeel_peer_unmeasured_total', field('unmeasured')],
   ['evenkeel_peer_in_flight', field('conns')],
-  ['evenkeel_peer_max_conns', ofPeer(({ first }) => first.options.max_conns || undefined)],
+  ['evenkeel_peer_max_conns', ofPeer(({ first }) => connsLimit(first) || undefined)],
   ['evenkeel_peer_weight', ofPeer(({ first }) => first.options.weight)],
+  ['evenkeel_peer_agent_weight_ratio', ofPeer(({ zone, first }) => zone.peers.weightFactor[first.index])],
   ['evenkeel_peer_share_ratio', ofPeer(({ share }) => share)],
   ['evenkeel_peer_excluded', excluded],
   ['evenkeel_peer_average_seconds', average('avg')],

@@ -1,3 +1,4 @@
+import { type AgentOrders, agentOrders } from '../../feedback/agent.ts'
 import { downtime, type PeerState, peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -20,21 +21,22 @@ export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
   }
   for (const [at, peer] of upstream.peers.entries()) {
     const extras = () => peerExtras(group, peer, now, share('primary', at))
-    yield [peer.name, () => peerEntries(peer, peerState(peer, now), now, extras)]
+    yield [peer.name, () => peerEntries(peer, peerState(peer, now), group.probed, now, extras)]
   }
   for (const [at, peer] of upstream.backups.entries()) {
     const extras = () => peerExtras(group, peer, now, share('backup', at))
-    yield [peer.name, () => peerEntries(peer, peerState(peer, now), now, extras)]
+    yield [peer.name, () => peerEntries(peer, peerState(peer, now), group.probed, now, extras)]
   }
   for (const peer of retiredOf(upstream)) {
     const extras = (): Entry[] => [['retired', true], ...observed(peer, now)]
-    yield [peer.name, () => peerEntries(peer, 'draining', now, extras)]
+    yield [peer.name, () => peerEntries(peer, 'draining', group.probed, now, extras)]
   }
 }
 
 function* peerEntries(
   peer: Peer,
   state: PeerState | 'draining',
+  probed: boolean,
   now: number,
   extras: () => Iterable<Entry>,
 ): Generator<Entry> {
@@ -75,10 +77,19 @@ function* peerEntries(
       // 0 says that there is no data, so a peer that answers within half a millisecond shows 1.
       yield ['header_time', whole(numbers.headerTime[index]!)]
       yield ['response_time', whole(numbers.responseTime[index]!)]
+      if (probed) yield ['probes', () => probes(peer)]
     },
   ]
   yield ['sid', options.sid]
   yield ['evenkeel', extras]
+}
+
+function* probes({ zone, index }: Peer): Generator<Entry> {
+  const { probes, probeFails, probeWallAt } = zone.peers
+  yield ['count', probes[index]!]
+  yield ['fails', probeFails[index]!]
+  const last = probeWallAt[index]!
+  if (last > 0) yield ['last', new Date(last)]
 }
 
 /** Statuses that the peer has sent, with how often; those outside 100 to 599 together under `xxx`. */
@@ -100,6 +111,23 @@ function* peerExtras(group: UpstreamFacts, peer: Peer, now: number, share: numbe
   yield* observed(peer, now)
   const told = reporting(peer, group.upstream, now)
   if (told !== undefined) yield ['report', () => reports(peer, told)]
+  if (group.probed) yield ['probes', () => outages(peer, now)]
+  const orders = agentOrders(peer)
+  if (orders) yield ['agent', () => agent(orders)]
+}
+
+/** How often probes have taken the peer out, and for how long they do so now. */
+function* outages({ zone, index }: Peer, now: number): Generator<Entry> {
+  const { unhealthy, probeDownAt } = zone.peers
+  yield ['unhealthy', unhealthy[index]!]
+  const since = probeDownAt[index]!
+  if (since > 0) yield ['out', Math.round(now - since)]
+}
+
+function* agent({ state, weight, max_conns }: AgentOrders): Generator<Entry> {
+  yield ['state', state]
+  yield ['weight', rounded(weight)]
+  if (max_conns !== undefined) yield ['max_conns', max_conns]
 }
 
 /** What the peer reports of itself, and how often its answers brought no value that could be taken, by reason. */

@@ -6,7 +6,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
-import type { BudgetFacts, Template, UpstreamFacts } from '../admin/facts.ts'
+import type { BudgetFacts, ProbeFacts, Template, UpstreamFacts } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
 import { exclusion } from '../balance/pick.ts'
 import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
@@ -176,17 +176,33 @@ function where(address: ReturnType<typeof listenAddress>): ListenAddress {
   return { kind: 'tcp', host: address.host === '*' ? '0.0.0.0' : address.host, port: address.port }
 }
 
-/** What the admin server shows of the groups: those that run, and removed ones whose last calls have not ended. */
-export function upstreamFacts(running: Running, removed: Iterable<LiveGroup>): UpstreamFacts[] {
+/** Who knows what probes have found. */
+interface Asking {
+  about(peer: Peer): readonly ProbeFacts[]
+}
+
+/**
+ * What the admin server shows of the groups: those that run, and removed ones whose last calls have not ended.
+ * @param asking undefined in a thread that asks no peers
+ */
+export function upstreamFacts(
+  running: Running,
+  removed: Iterable<LiveGroup>,
+  asking?: Asking,
+): UpstreamFacts[] {
   const facts: UpstreamFacts[] = []
-  for (const group of running.groups.values()) facts.push(factsOf(group, running))
+  for (const group of running.groups.values()) facts.push(factsOf(group, running, asking))
   for (const group of removed) {
-    if (group.balancing.upstream.zone.retired.length > 0) facts.push(factsOf(group, undefined))
+    if (group.balancing.upstream.zone.retired.length > 0) facts.push(factsOf(group, undefined, asking))
   }
   return facts
 }
 
-function factsOf({ balancing }: LiveGroup, running: Running | undefined): UpstreamFacts {
+function factsOf(
+  { balancing }: LiveGroup,
+  running: Running | undefined,
+  asking: Asking | undefined,
+): UpstreamFacts {
   const { upstream, primary, backup } = balancing
   return {
     upstream,
@@ -197,6 +213,8 @@ function factsOf({ balancing }: LiveGroup, running: Running | undefined): Upstre
     exclusion: (peer, now) => exclusion(peer, upstream, now),
     expected: (peer, now) => (peer.options.backup ? backup : primary)?.expected?.(peer, now),
     budgets: () => (running ? budgetsOf(running, upstream.name) : []),
+    probed: running?.probes.some((probe) => probe.upstream === upstream) ?? false,
+    probes: (peer) => asking?.about(peer) ?? [],
   }
 }
 

@@ -27,11 +27,19 @@ export function peer(zone: Zone, name: string, options: Partial<ServerOptions> =
   return new Peer(zone, zone.allocate()!, name, name, address, { ...defaults, ...options })
 }
 
+/** What of a group differs. */
+interface GroupSketch {
+  learning?: Learning
+  expected?: number
+  budgets?: UpstreamFacts['budgets']
+  probes?: UpstreamFacts['probes']
+}
+
 /** A group of peers by name, with shares equal among those that are ready. */
 export function group(
   name: string,
   peers: Readonly<Record<string, Partial<ServerOptions>>>,
-  more: { learning?: Learning; expected?: number; budgets?: UpstreamFacts['budgets']; room?: number } = {},
+  more: GroupSketch & { room?: number } = {},
 ): UpstreamFacts {
   const zone = new Zone(name, Object.keys(peers).length + (more.room ?? 2))
   const all = Object.entries(peers).map(([name, options]) => peer(zone, name, options))
@@ -39,11 +47,7 @@ export function group(
 }
 
 /** A group of peers that are made already. */
-export function groupOf(
-  zone: Zone,
-  all: readonly Peer[],
-  more: { learning?: Learning; expected?: number; budgets?: UpstreamFacts['budgets'] } = {},
-): UpstreamFacts {
+export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}): UpstreamFacts {
   const upstream = new Upstream({
     name: zone.name,
     zone,
@@ -64,6 +68,8 @@ export function groupOf(
     exclusion: why,
     expected: () => more.expected,
     budgets: more.budgets ?? (() => []),
+    probed: more.probes !== undefined,
+    probes: more.probes ?? (() => []),
   }
 }
 
