@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../feedback/call.ts'
 import { addressBytes } from '../../feedback/client-address.ts'
+import { declareMaps } from '../../feedback/map.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import { isoTime, localTime, logTime, seconds, utcTime } from '../../feedback/variables/clock.ts'
 import { Variables } from '../../feedback/variables.ts'
@@ -279,6 +280,51 @@ test('variables that read each other in a circle end, finding nothing where the 
   variables.declareMap('b', variables.compile('b$a'), true)
   assert.equal(variables.compile('$a')(call()), 'ab')
   assert.equal(variables.compile('$b')(call()), 'ba')
+})
+
+test('what a text is made of is found through maps, sets and captures, and round a circle', () => {
+  const variables = new Variables()
+  const http = {
+    $good: { source: '$inner', values: { '~^(?<part>.)': '$1', x: '$from_value' } },
+    $inner: { source: '$upstream_probe', default: '1' },
+    $other: { source: '$uri', default: '$good_luck' },
+    $good_luck: { source: '$host' },
+    $round: { source: '$about' },
+    $about: { source: '${round}' },
+  }
+  variables.declareSet('from_value')
+  variables.depends('From_Value', ['a$http_x_b$'])
+  declareMaps(http, variables)
+  const involves = (text: string, name: string) => variables.involves(text, (one) => one === name)
+  assert.equal(involves('$upstream_probe', 'upstream_probe'), true)
+  for (const text of ['$inner', '$GOOD', 'a${good}b', '$part'])
+    assert.equal(involves(text, 'upstream_probe'), true, text)
+  assert.equal(involves('$good', 'http_x_b'), true)
+  for (const text of ['$other', '$round', '$uri', 'upstream_probe', '']) {
+    assert.equal(involves(text, 'upstream_probe'), false, text)
+  }
+})
+
+test('a fresh text is evaluated anew for each attempt, and leaves no trace', () => {
+  const variables = new Variables()
+  declareMaps(
+    { $level: { source: '$upstream_http_x_load', default: 'none', values: { '~^(.)': 'l$1' } } },
+    variables,
+  )
+  const request = call({ captures: ['kept'] })
+  const once = variables.compile('$level')
+  const fresh = variables.fresh('$level')
+  assert.equal(once(request), 'none')
+  const upstream = group([1])
+  for (const load of ['5', '7']) {
+    const attempt = new Attempt(upstream, upstream.peers[0], 0, '')
+    attempt.headers = ['X-Load', load]
+    request.attempts.push(attempt)
+    assert.equal(fresh(request), `l${load}`)
+    assert.equal(once(request), 'none')
+    assert.deepEqual(request.captures, ['kept'])
+  }
+  assert.equal(variables.fresh('$uri')(call({ uri: '/a' })), '/a')
 })
 
 test('the program can add variables and prefixes of its own; the longest prefix that fits counts', () => {

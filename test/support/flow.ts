@@ -1,4 +1,4 @@
-import { Call } from '../../feedback/call.ts'
+import { Call, findHeader } from '../../feedback/call.ts'
 import { measured, observe } from '../../feedback/observe.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -16,6 +16,15 @@ export interface Answer {
   readonly ending?: 'error' | 'timeout' | 'aborted'
   /** Whether `proxy_next_upstream` lists it. */
   readonly failed?: boolean
+  /** What it reports of itself, in `X-Load`. */
+  readonly load?: number | string
+}
+
+/** Variables of a text: `$account` is the request's arguments, `$load` what the peer reports. */
+function variable(text: string): (call: Call) => string {
+  if (text === '$account') return (call) => call.args
+  if (text === '$load') return (call) => findHeader(call.attempts.at(-1)?.headers ?? [], 'x-load') ?? ''
+  return (call) => call.target
 }
 
 /** A group at work under a method, in time that the test moves. */
@@ -29,7 +38,6 @@ export class Flow {
   constructor(sketches: readonly PeerSketch[], name: string, args: object, seed = 1) {
     // Each method takes arguments of its own schema; tests keep to them.
     const method = methods.find((one) => one.name === name) as unknown as Method
-    const variable = (text: string) => (call: Call) => (text === '$account' ? call.args : call.target)
     this.env = env(seed)
     this.upstream = group(sketches, { method: name, learning: method.learning(args, variable) })
     const primary = method.create(this.upstream, this.upstream.peers, args, this.env, variable)
@@ -48,11 +56,13 @@ export class Flow {
   /** Ends an attempt now. */
   end(attempt: Attempt, answer: Omit<Answer, 'ms'> = {}, call = new Call()): void {
     const now = this.clock.now()
-    const { ending, status = 200, failed = false } = answer
+    const { ending, status = 200, failed = false, load } = answer
+    call.attempts.push(attempt)
     attempt.responseMs = now - attempt.startedAt
     attempt.failed = ending === 'error' || ending === 'timeout' || failed
     if (ending === undefined) {
       attempt.peerStatus = status
+      attempt.headers = load === undefined ? [] : ['X-Load', String(load)]
       attempt.headerMs = attempt.responseMs
       attempt.ending = failed ? 'http' : 'ok'
       measured(attempt, call, now)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { countRequest, retryBegan } from '../../../feedback/budget.ts'
+import { ignore } from '../../../feedback/report.ts'
 import { explainUpstream } from '../../../sidecar/admin/explain.ts'
 import { adminApp } from '../../../sidecar/admin/server.ts'
 import { facts, group, groupOf, now, peer } from './facts.ts'
@@ -112,4 +113,31 @@ test('is served as JSON or as text, and an unknown group is told the names there
   assert.equal(none.statusCode, 404)
   assert.deepEqual(none.json(), { error: 'no upstream "nope"', upstreams: ['Shop', 'http://x/y'] })
   await app.close()
+})
+
+test('what a peer reports is told with its age, and why nothing of it counts', () => {
+  const value = { name: '$load', read: () => '', orca: false, inverse: false, expire: 60_000 }
+  const backend = group('backend', { a: {}, b: {}, c: {} }, { learning: { ...learning, value } })
+  const { zone } = backend.upstream
+  const { report, reportAt } = zone.peers
+  report.set([0.3125, 7])
+  reportAt.set([now - 200, now - 60_000])
+  ignore(zone, 1, 'negative')
+  ignore(zone, 1, 'malformed')
+  const { peers, text } = explainUpstream(backend, now)
+  assert.deepEqual(
+    peers.map((peer) => peer.report),
+    [
+      { value: 0.3125, age: 200, counts: true, ignored: undefined },
+      { value: 7, age: 60_000, counts: false, ignored: 'malformed' },
+      { value: undefined, age: undefined, counts: false, ignored: undefined },
+    ],
+  )
+  assert.match(text, / a: .*, reports 0\.3125, 0\.2 s ago\n/)
+  assert.match(
+    text,
+    / b: .*, reported 7, 60\.0 s ago, which does not count, a report was not taken: malformed\n/,
+  )
+  assert.match(text, / c: .*, reports nothing\n/)
+  assert.equal(explainUpstream(group('other', { a: {} }, { learning }), now).peers[0]!.report, undefined)
 })

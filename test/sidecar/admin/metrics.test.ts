@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { test } from 'node:test'
 import { metricsTable } from '../../../feedback/metrics-table.ts'
-import { attemptReasons, denialReasons } from '../../../feedback/reasons.ts'
+import { attemptReasons, denialReasons, signalReasons } from '../../../feedback/reasons.ts'
+import { ignore } from '../../../feedback/report.ts'
 import { negotiate } from '../../../sidecar/admin/exposition.ts'
 import { scrape } from '../../../sidecar/admin/metrics.ts'
 import { groupSamplers, peerSamplers, programNumbers } from '../../../sidecar/admin/samples.ts'
@@ -75,6 +76,25 @@ test('the numbers of the zones are told, in seconds, with nothing but fixed labe
     for (const key of samples.keys()) for (const [, label] of key.matchAll(/[{,](\w+)="/g)) labels.add(label!)
   }
   assert.deepEqual([...labels].sort(), ['code', 'le', 'peer', 'reason', 'track', 'upstream'])
+})
+
+test('what peers report is told where it is asked for, the value only while it counts', async () => {
+  const value = { name: '$load', read: () => '', orca: false, inverse: false, expire: 60_000 }
+  const learning = { mode: 'header', factor: 0.9, errors: 3, decay: 0, account: undefined, value } as const
+  const backend = group('backend', { a: {}, b: { track: 'canary' } }, { learning })
+  const { zone } = backend.upstream
+  zone.peers.report.set([0.25, 4])
+  zone.peers.reportAt.set([now - 500, now - 60_000])
+  ignore(zone, 1, 'negative')
+  const page = read(await scrape(facts({ groups: [backend, group('other', { p: {} })] }), 'text'))
+  const samples = (name: string) =>
+    Object.fromEntries(Array.from(page.get(name)!.samples, ([key, told]) => [key.slice(name.length), told]))
+  assert.deepEqual(samples('evenkeel_peer_reported_value'), { [a]: 0.25 })
+  assert.deepEqual(samples('evenkeel_peer_report_age_seconds'), { [a]: 0.5, [b]: 60 })
+  const ignored = samples('evenkeel_peer_reports_ignored_total')
+  assert.equal(ignored[b.replace('}', ',reason="negative"}')], 1)
+  assert.equal(ignored[a.replace('}', ',reason="negative"}')], 0)
+  assert.equal(Object.keys(ignored).length, 2 * signalReasons.length)
 })
 
 test('every metric of the table has its numbers, and no number is without its place in the table', () => {

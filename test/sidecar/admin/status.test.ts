@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../../feedback/call.ts'
+import { ignore } from '../../../feedback/report.ts'
 import { ServerZone } from '../../../feedback/server-zone.ts'
 import type { Facts } from '../../../sidecar/admin/facts.ts'
 import { apiPath, statusResponse } from '../../../sidecar/admin/status.ts'
@@ -218,6 +219,34 @@ test('a peer without share says why', () => {
   assert.equal(value(from, `${at}/a/evenkeel/excluded`), 'busy')
   assert.equal(value(from, `${at}/a/evenkeel/share`), 0)
   assert.equal(value(from, `${at}/b/evenkeel/share`), 1)
+})
+
+test('a peer of a group that asks for reports tells what became of them', () => {
+  const asked = { name: '$load', read: () => '', orca: false, inverse: false, expire: 60_000 }
+  const learning = {
+    mode: 'header',
+    factor: 0.9,
+    errors: 3,
+    decay: 0,
+    account: undefined,
+    value: asked,
+  } as const
+  const backend = group('backend', { a: {}, b: {} }, { learning })
+  const { zone } = backend.upstream
+  zone.peers.report[0] = 1 / 3
+  zone.peers.reportAt[0] = now - 1500.4
+  ignore(zone, 0, 'absent')
+  ignore(zone, 0, 'absent')
+  const from = facts({ groups: [backend, group('other', { a: {} })] })
+  const at = '/status/http/upstreams/backend/peers'
+  assert.deepEqual(value(from, `${at}/a/evenkeel/report`), {
+    value: 0.333333,
+    age: 1500,
+    counts: true,
+    ignored: { absent: 2 },
+  })
+  assert.deepEqual(value(from, `${at}/b/evenkeel/report`), { counts: false, ignored: {} })
+  assert.equal(get(from, '/status/http/upstreams/other/peers/a/evenkeel/report').status, 404)
 })
 
 test('what is not there is left out: no last choice, no limit, no start of an outage', () => {
