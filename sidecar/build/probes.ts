@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { Call } from '../../feedback/call.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
@@ -19,6 +20,8 @@ export interface ProbesEnv {
   readonly variables: Variables
   /** By lower-case name. */
   readonly groups: ReadonlyMap<string, PeerGroup>
+  /** Folder that relative paths start from. */
+  readonly prefix: string
 }
 
 /**
@@ -53,7 +56,7 @@ export function buildProbes(
       location: route.location,
       name: line.name,
       kind,
-      args: kindArgs(kind, line),
+      args: located(kindArgs(kind, line), env.prefix),
       port: line.port,
       interval: ms(line.interval, 5000),
       timeout: ms(line.timeout, 1000),
@@ -82,6 +85,13 @@ export function buildProbes(
       question: (call) => question(call, route.settings),
     }
   })
+}
+
+/** With the path of what an agent is sent complete. */
+function located(args: Readonly<Record<string, unknown>>, prefix: string): Readonly<Record<string, unknown>> {
+  const { send } = args
+  if (typeof send !== 'string' || send.startsWith('data:')) return args
+  return { ...args, send: resolve(prefix, send) }
 }
 
 /** A timer of Node takes 31 bits of milliseconds (24.8 days). */

@@ -132,7 +132,7 @@ function assemble(
     version: options.version,
     onRoute(route, block, server) {
       routes.push(route)
-      probes.push(...buildProbes(route, block, server, { variables, groups }))
+      probes.push(...buildProbes(route, block, server, { variables, groups, prefix: options.prefix }))
     },
   })
   const templates = new Map<string, Template>()

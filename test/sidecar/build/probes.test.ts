@@ -1,0 +1,143 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { LiveProbe } from '../../../probes/live-probe.ts'
+import { prepare } from '../../../sidecar/build/running.ts'
+import { loadText } from '../../../sidecar/config/load.ts'
+
+/** The probes of a configuration with one group, `backend`. */
+async function probesOf(servers: string, server = '127.0.0.1:8081'): Promise<readonly LiveProbe[]> {
+  const text = `http {
+    upstream backend { zone backend 1m; server ${server}; server 127.0.0.1:8082 backup; }
+    map $upstream_status $good { 200 1; }
+    ${servers}
+  }`
+  const loaded = loadText(text, 'evenkeel.conf', 'nginx')
+  const prepared = await prepare(loaded, { prefix: '/etc/evenkeel', version: '1' }, undefined)
+  return prepared.commit().probes
+}
+
+const location = (inside: string, server = '') =>
+  `server { listen 8080; ${server} location / { proxy_pass http://backend; ${inside} } }`
+
+/** What the first probe of a configuration asks. */
+async function asked(servers: string) {
+  const [probe] = await probesOf(servers)
+  const call = probe!.call()
+  return { call, question: probe!.question(call)! }
+}
+
+test('a probe has the defaults of the directive', async () => {
+  const [probe] = await probesOf(location('upstream_probe health;'))
+  const { upstream, kind, location: where, ...rest } = probe!
+  assert.deepEqual([upstream.name, kind.name, where], ['backend', 'http', '/'])
+  const { call: _call, question: _question, retry, ...values } = rest
+  assert.deepEqual([...retry.on], ['error', 'timeout'])
+  assert.deepEqual(values, {
+    name: 'health',
+    args: {},
+    port: undefined,
+    interval: 5000,
+    timeout: 1000,
+    fails: 1,
+    passes: 1,
+    essential: false,
+    persistent: false,
+    mode: 'always',
+    test: undefined,
+  })
+})
+
+test("the probe's request has the location's fields, Host among them", async () => {
+  const settings = `proxy_set_header Host shop.example; proxy_set_header X-From $upstream_probe;
+    proxy_set_header X-Real-IP $remote_addr; proxy_connect_timeout 3s; proxy_buffer_size 4k;`
+  const { question } = await asked(location(`${settings} upstream_probe health uri=/ok;`))
+  assert.deepEqual(question, {
+    method: 'GET',
+    target: '/ok',
+    headers: ['Host', 'shop.example', 'X-From', 'health'],
+    connectTimeout: 3000,
+    maxHead: 4096,
+  })
+})
+
+test('without a client, $host is the first name of the server, or else what proxy_pass names', async () => {
+  const host = async (value: string, names = '') => {
+    const header = value === '' ? '' : `proxy_set_header Host ${value};`
+    const { question } = await asked(location(`${header} upstream_probe health;`, names))
+    return question.headers[1]
+  }
+  assert.equal(await host(''), 'backend')
+  assert.equal(await host('$host', 'server_name shop.example www.example;'), 'shop.example')
+  assert.equal(await host('$host'), 'backend')
+  assert.equal(await host('$host', 'server_name _;'), 'backend')
+  assert.equal(await host('$http_host', 'server_name shop.example;'), 'backend')
+})
+
+test("the probe's uri is appended to the address of proxy_pass", async () => {
+  const target = async (path: string, uri: string) => {
+    const inside = `proxy_pass http://backend${path}; upstream_probe health ${uri};`
+    return (await asked(`server { listen 8080; location / { ${inside} } }`)).question.target
+  }
+  assert.equal(await target('', ''), '/')
+  assert.equal(await target('', 'uri=/health?full=1'), '/health?full=1')
+  assert.equal(await target('/api', 'uri=/health'), '/api/health')
+  assert.equal(await target('/api/', 'uri=/health'), '/api/health')
+  assert.equal(await target('/api/', 'uri=health'), '/api/health')
+  assert.equal(await target('/api', ''), '/api/')
+  assert.equal(await target('', 'uri=health'), '/health')
+})
+
+test('a call without a client is there for variables to read', async () => {
+  const { call } = await asked(location('upstream_probe health uri=/a?b=c method=HEAD;', 'server_name shop;'))
+  const { method, target, uri, args, serverName, host, probe, upstream, proxyHost } = call
+  assert.deepEqual(
+    { method, target, uri, args, serverName, host, probe, upstream, proxyHost },
+    {
+      method: 'HEAD',
+      target: '/a?b=c',
+      uri: '/a',
+      args: 'b=c',
+      serverName: 'shop',
+      host: 'shop',
+      probe: 'health',
+      upstream: 'backend',
+      proxyHost: 'backend',
+    },
+  )
+})
+
+test('a probe judges by what its own location, or a level around it, takes for a failure', async () => {
+  const probes = await probesOf(`proxy_next_upstream error http_503;
+    server { listen 8080;
+      location /a { proxy_pass http://backend; upstream_probe a; }
+      location /b { proxy_pass http://backend; proxy_next_upstream http_500; upstream_probe b; }
+    }`)
+  assert.deepEqual(
+    probes.map(({ name, retry }) => `${name}: ${[...retry.on]}`),
+    ['a: error,http_503', 'b: http_500'],
+  )
+})
+
+test('several probes of nested locations and servers are one group’s', async () => {
+  const probes = await probesOf(`
+    server { listen 8080; location / { proxy_pass http://backend; upstream_probe a; upstream_probe b type=tcp;
+      location /x { proxy_pass http://BACKEND/y; upstream_probe c test=$good; } } }
+    server { listen 8081; location / { proxy_pass http://backend; upstream_probe d type=agent send=hello.txt; } }`)
+  assert.deepEqual(
+    probes.map(({ name, kind, location: where }) => `${name} ${kind.name} ${where}`),
+    ['a http /', 'b tcp /', 'c http /x', 'd agent /'].toSorted(),
+  )
+  assert.equal(new Set(probes.map(({ upstream }) => upstream)).size, 1)
+  assert.deepEqual(probes.find(({ name }) => name === 'd')!.args, { send: '/etc/evenkeel/hello.txt' })
+})
+
+test('an unknown variable in a test is a mistake', async () => {
+  await assert.rejects(probesOf(location('upstream_probe health test=$nothing;')), {
+    message: 'unknown "nothing" variable',
+  })
+})
+
+test('a name that leads to this host can be asked for its queue', async () => {
+  const [probe] = await probesOf(location('upstream_probe queue type=backlog limit=4;'), 'localhost:8081')
+  assert.equal(probe?.name, 'queue')
+})
