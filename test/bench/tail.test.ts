@@ -250,7 +250,7 @@ describe('a verdict', () => {
     const quiet = { p99: 2, max: 15 }
     const fine = { sending: quiet, sidecar: quiet, excess: 1.03 }
     assert.equal(isDisturbed(fine), false)
-    assert.equal(isDisturbed({ ...fine, sending: { p99: 9, max: 15 } }), true)
+    assert.equal(isDisturbed({ ...fine, sending: { p99: 13, max: 15 } }), true)
     assert.equal(isDisturbed({ ...fine, sidecar: { p99: 2, max: 100 } }), true)
     assert.equal(isDisturbed({ ...fine, excess: 1.3 }), true)
   })
