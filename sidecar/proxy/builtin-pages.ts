@@ -2,7 +2,6 @@ import { STATUS_CODES } from 'node:http'
 
 /** Where nginx's phrases differ from those of the standard. */
 const nginxPhrases = new Map([
-  [401, 'Authorization Required'],
   [405, 'Not Allowed'],
   [408, 'Request Time-out'],
   [413, 'Request Entity Too Large'],
@@ -11,6 +10,11 @@ const nginxPhrases = new Map([
   [503, 'Service Temporarily Unavailable'],
   [504, 'Gateway Time-out'],
 ])
+
+/** The words for a status, in the status line as on the page; undefined for one that nobody knows. */
+export function statusPhrase(status: number): string | undefined {
+  return nginxPhrases.get(status) ?? STATUS_CODES[status]
+}
 
 const pages = new Map<string, Buffer>()
 
@@ -21,7 +25,7 @@ const pages = new Map<string, Buffer>()
  */
 export function builtinPage(status: number, name: string): Buffer | undefined {
   if (status < 300 || status > 599 || status === 304) return undefined
-  const phrase = nginxPhrases.get(status) ?? STATUS_CODES[status]
+  const phrase = statusPhrase(status)
   if (phrase === undefined) return undefined
   const key = `${status} ${name}`
   let page = pages.get(key)

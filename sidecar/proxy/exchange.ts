@@ -3,6 +3,7 @@ import type { Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { RequestBody } from './body.ts'
+import { statusPhrase } from './builtin-pages.ts'
 import type { Settings } from './route.ts'
 
 /** What is kept of a client's connection between its requests. */
@@ -131,7 +132,8 @@ export class Exchange {
     call.status = status
     call.sentHeaders = headers
     this.#counted = headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length')
-    if (reasonPhrase !== undefined && reasonPhrase !== '') response.writeHead(status, reasonPhrase, headers)
+    const phrase = reasonPhrase || statusPhrase(status)
+    if (phrase !== undefined) response.writeHead(status, phrase, headers)
     else response.writeHead(status, headers)
   }
 

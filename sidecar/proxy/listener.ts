@@ -4,6 +4,7 @@ import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { type ClientCounts, Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from './bind.ts'
+import { statusPhrase } from './builtin-pages.ts'
 import { type ClientConnection, Exchange, type Upgrade } from './exchange.ts'
 import { clientAddress, makeCall } from './request-call.ts'
 import type { Settings } from './route.ts'
@@ -373,16 +374,8 @@ function clientErrorStatus(error: NodeJS.ErrnoException): number {
   return 400
 }
 
-const phrases: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  405: 'Not Allowed',
-  408: 'Request Timeout',
-  413: 'Request Entity Too Large',
-  431: 'Request Header Fields Too Large',
-}
-
 function plainResponse(status: number): string {
-  const phrase = phrases[status] ?? 'Bad Request'
+  const phrase = statusPhrase(status) ?? 'Bad Request'
   const body = `${status} ${phrase}\n`
   return (
     `HTTP/1.1 ${status} ${phrase}\r\nServer: evenkeel\r\nContent-Type: text/plain\r\n` +
