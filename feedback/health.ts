@@ -105,8 +105,8 @@ function stepBack(peer: Peer, now: number): number {
   const { slow_start, max_fails } = peer.options
   const since = peer.zone.peers.slowAt[peer.index]!
   const start = since === 0 || now - since >= slow_start ? now - slow_start : since
-  // 0 would say that there is no ramp.
-  return start + slow_start / max_fails || Number.MIN_VALUE
+  // At worst the ramp begins anew: its start is never to come. 0 would say that there is no ramp.
+  return Math.min(now, start + slow_start / max_fails) || Number.MIN_VALUE
 }
 
 /**

@@ -279,6 +279,8 @@ const steps = [
   ['in the middle of it', 5, 'f', 0.25],
   ['at its beginning', 1, 'f', 0],
   ['and going on from there', 5, 'f 2.5', 0.5],
+  ['at its beginning, and a while later', 1, 'f 1', 0.1],
+  ['and another at its beginning, and a while later', 1, 'f f 1', 0.1],
 ] as const
 
 for (const [when, seconds, script, share] of steps) {
