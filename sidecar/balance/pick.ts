@@ -39,6 +39,7 @@ export class Selection implements Ask {
   readonly #env: Env
   readonly #tried: Peer[] = []
   #backup = false
+  #denial: 'overflow' | 'no_live' = 'no_live'
 
   constructor(group: Group, call: Call, env: Env = system) {
     this.group = group
@@ -74,7 +75,11 @@ export class Selection implements Ask {
       }
       peer = this.#ask(backup)
     }
-    if (peer === undefined) return undefined
+    if (peer === undefined) {
+      // Asked while the zone is held: a moment later a slot may be free again.
+      this.#denial = this.#whyNobody()
+      return undefined
+    }
     const columns = upstream.zone.peers
     if (this.pick === 'explored' || this.pick === 'floor') columns.explored[peer.index]! += 1
     else if (this.pick === 'unmeasured') columns.unmeasured[peer.index]! += 1
@@ -131,7 +136,11 @@ export class Selection implements Ask {
    * Why `next` found nobody: `overflow` when some peer is kept from this request by nothing but its `max_conns`,
    * else `no_live`.
    */
-  denial(): 'overflow' | 'no_live' {
+  get denial(): 'overflow' | 'no_live' {
+    return this.#denial
+  }
+
+  #whyNobody(): 'overflow' | 'no_live' {
     const { peers, backups } = this.group.upstream
     const full = (peer: Peer) => exclusion(peer, this.group.upstream, this.now, this) === 'busy'
     return peers.some(full) || backups.some(full) ? 'overflow' : 'no_live'

@@ -204,7 +204,7 @@ class Run {
     attempt.ending = 'no_live'
     attempt.status = 502
     call.attempts.push(attempt)
-    const denial = this.#selection.denial()
+    const denial = this.#selection.denial
     call.denial = denial
     deny(upstream, denial)
     publishAttempt(call, attempt)

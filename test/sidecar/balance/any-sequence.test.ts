@@ -77,7 +77,7 @@ class Twin {
       const full = this.all.some(
         (peer) => this.out(peer) === 'full' && (upstream.single || !request.tried.has(peer)),
       )
-      assert.equal(request.selection.denial(), full ? 'overflow' : 'no_live')
+      assert.equal(request.selection.denial, full ? 'overflow' : 'no_live')
       return
     }
     assert.ok(attempt?.peer, `nobody was picked, and ${fitting.map(({ name }) => name)} are eligible`)

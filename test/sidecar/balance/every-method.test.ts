@@ -119,7 +119,7 @@ for (const { name } of methods) {
           const found = Array.from({ length: 5 }, () => selection.next()?.peer?.name)
           assert.deepEqual(found.sort(), ['a', 'b', 'c', 'd', 'e'])
           assert.equal(selection.next(), undefined)
-          assert.equal(selection.denial(), 'no_live')
+          assert.equal(selection.denial, 'no_live')
         }
       })
 
@@ -150,7 +150,7 @@ for (const { name } of methods) {
         assert.deepEqual(Object.fromEntries(found), { a: 2, b: 1, c: 3 })
         const late = new Selection(balancing, client(), dice)
         assert.equal(late.next(), undefined)
-        assert.equal(late.denial(), 'overflow')
+        assert.equal(late.denial, 'overflow')
       })
 
       test('asks a lone server whatever its failures', () => {

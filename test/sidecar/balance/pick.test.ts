@@ -64,7 +64,7 @@ test('asks a lone server again and again, but not beyond max_conns', () => {
   assert.equal(selection.next()?.pick, 'single')
   assert.equal(selection.next()?.pick, 'single')
   assert.equal(selection.next(), undefined)
-  assert.equal(selection.denial(), 'overflow')
+  assert.equal(selection.denial, 'overflow')
 })
 
 test('does not count a lone primary as single where there is a backup', () => {
@@ -97,7 +97,7 @@ test('tells a group that is full from one where nobody lives', () => {
       if (options.max_conns > 0) zone.peers.conns[index] = 1
     const selection = new Selection(balancing, new Call(), dice)
     assert.equal(selection.next(), undefined)
-    return selection.denial()
+    return selection.denial
   }
   const full = { max_conns: 1 }
   const down = { down: true }
