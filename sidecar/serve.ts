@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { mistakeOf, stackOf } from './mistake.ts'
 import { removePid, writePid } from './pid-file.ts'
 import { Program } from './program.ts'
@@ -45,10 +46,19 @@ function fail(text: string): never {
   process.exit(1)
 }
 
+/** How long tunnels have for their end when the program stops at once, milliseconds. */
+const lastWordsMs = 50
+
 function listenToSignals(program: Program): void {
   let ending = false
   const leave = async (code: number) => {
-    await program.crew?.leave()
+    const { crew, tally } = program
+    if (tally.all().tunnels > 0) {
+      // Each is to have its end, and its record, even if there is no time for goodbyes.
+      crew?.endTunnels()
+      await wait(lastWordsMs)
+    }
+    await crew?.leave()
     process.exit(code)
   }
   const drain = (signal: NodeJS.Signals) => {

@@ -170,6 +170,8 @@ for (const signal of ['SIGTERM', 'SIGQUIT', 'SIGINT'] as const) {
     const how = await sidecar.exited
     assert.deepEqual(how, { code: 1, signal: null })
     assert.ok(performance.now() - began < 1000)
+    const records = readFileSync(join(sidecar.folder, 'access.log'), 'utf8')
+    assert.match(records, /\/ws/, 'the tunnel that was cut has its record')
     client.close()
   })
 }
