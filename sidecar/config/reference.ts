@@ -1,3 +1,5 @@
+import { probeKinds } from '../../probes/kinds.ts'
+import type { ProbeKind } from '../../probes/probe.ts'
 import { isFlag, objectShape } from './args.ts'
 import type { Context, Directive } from './directive.ts'
 import { foreignNames } from './directives/foreign.ts'
@@ -17,7 +19,7 @@ of the list \`rewrites\`. Where a directive takes several arguments, a text may 
 
 /** The reference of all directives, as Markdown. */
 export function reference(): string {
-  const tables = areas.map(({ title, directives }) => `## ${title}\n\n${table(directives)}`)
+  const tables = areas.map(({ title, directives }) => `## ${title}\n\n${table(directives)}${more(title)}`)
   const blockTable = [
     '| Block | Context | Key in YAML | Meaning |',
     '|---|---|---|---|',
@@ -44,6 +46,38 @@ function table(directives: readonly Directive[]): string {
     ]),
   )
   return ['| Directive | Context | Default | Meaning |', '|---|---|---|---|', ...rows].join('\n')
+}
+
+/** What a title has to say beside its directives. */
+function more(title: string): string {
+  return title === 'Probes' ? `\n\n${probeText}\n\n${probeTypes()}` : ''
+}
+
+const probeText = `A peer is \`unhealthy\` once one of its probes has failed \`fails\` times in a row, and healthy again once all of them stand at
+their \`passes\` in a row; then \`max_fails\` counts as usual and \`slow_start\` begins. Without \`test\` a probe of type \`http\` fails where a
+request of its location would count as failed; with one, the test has to hold as well. A peer with an \`essential\` probe is \`checking\`, without
+requests, until that has found it healthy.
+
+A reload begins all counts anew. A peer that was healthy goes on, unless an \`essential\` probe without \`persistent\` has to find it healthy first;
+one that was unhealthy gets nothing until its probes pass. Peers that are marked \`down\` are not asked.
+
+\`uri\` follows the address of \`proxy_pass\` with one slash between them. The fields are those of the location's \`proxy_set_header\`; without a
+client \`$host\` is the server's first name, and an empty \`Host\` is what \`proxy_pass\` names.
+
+What an agent asks for stays until it says otherwise: \`up\` takes \`down\` back, \`ready\` takes \`drain\` and \`maint\` back, and nothing else does.
+A weight of 0 drains. Its weights hold under round robin, \`least_conn\`, \`random\` and \`feedback\`; \`hash\`, \`ip_hash\` and \`least_time\` leave them
+alone, since keys would move, or times say it already.`
+
+function probeTypes(): string {
+  const kinds: readonly ProbeKind[] = probeKinds
+  const rows = kinds.map(({ name, summary, args, http }) => {
+    const own = Object.entries(shapeOf(args).properties ?? {}).map(
+      ([word, shape]) => `${code(`${word}=${valueText(shape)}`)}: ${shape.description ?? ''}`,
+    )
+    const all = http ? [`${code('uri')} and ${code('method')}`, ...own] : own
+    return row([code(`type=${name}`), summary, all.join('; ')])
+  })
+  return ['| Type | How it asks | Its own parameters |', '|---|---|---|', ...rows].join('\n')
 }
 
 function meaning({ doc, unheeded }: Directive): string {
