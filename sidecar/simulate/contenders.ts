@@ -21,6 +21,7 @@ export const usualWords = [
   'least_time last_byte plain',
   'least_time last_byte',
   'least_time last_byte best',
+  'feedback $upstream_http_x_drain_time inverse',
   'ip_hash',
   'hash $request_uri consistent',
 ]

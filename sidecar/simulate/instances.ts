@@ -53,16 +53,16 @@ export class Instances {
 
   /**
    * The answer to a request is back: header and last byte at once, whatever its status.
-   * @param drain how long the peer would have had to work to be done with what it had; milliseconds
+   * @param report what the peer says of itself: of less there the more is left
    */
-  answered(id: number, status: number, drain: number, now: number): void {
+  answered(id: number, status: number, report: number, now: number): void {
     const attempt = this.#attempts[id]
     if (attempt === undefined) throw new Error('an answer to nobody')
     this.#attempts[id] = undefined
     this.#now = epoch + now
     attempt.peerStatus = attempt.status = status
     attempt.ending = 'ok'
-    this.#report = String(this.#more ? 1 / drain : drain)
+    this.#report = String(this.#more ? 1 / Math.max(report, 1e-3) : report)
     measured(attempt, this.#call, this.#now)
     observe(attempt, this.#call, this.#now)
   }

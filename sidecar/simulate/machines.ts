@@ -73,14 +73,16 @@ export class Machines {
   }
 
   /**
-   * How long the peer would take for what it has and one request more: what a peer can tell of itself.
+   * What a peer can tell of itself: how long it would take for what it has and one request more, milliseconds, or
+   * how many requests it has.
    * @param queued how many wait there
-   * @returns milliseconds
    */
-  drain(peer: number, queued: number, now: number): number {
-    const { workers, service } = this.#stage.plan
+  report(peer: number, queued: number, now: number): number {
+    const { workers, service, report } = this.#stage.plan
+    const has = workers - this.free[peer]! + queued
+    if (report === 'count') return has
     const speed = this.timelines[peer]!.rate(now) || this.#stage.speeds[peer]!
-    return ((workers - this.free[peer]! + queued + 1) * service) / (workers * speed)
+    return ((has + 1) * service) / (workers * speed)
   }
 
   /** The next request is done with. @returns its number */

@@ -1,4 +1,5 @@
 import { scenarios } from './scenarios.ts'
+import type { Report } from './stage.ts'
 
 /** What the command line asks of a simulation. Times are as written: seconds or milliseconds as their names say. */
 export interface Options {
@@ -18,6 +19,7 @@ export interface Options {
   readonly serviceMs: number
   readonly networkMs: number
   readonly speeds: readonly number[] | undefined
+  readonly report: Report
   readonly keys: number
   readonly json: boolean
   readonly help: boolean
@@ -106,6 +108,16 @@ const table: Readonly<Record<string, Kind>> = {
       values.methods = text.split(',').map((words) => words.trim())
     },
   },
+  '--report': {
+    shape: 'time|count',
+    help: 'what peers say of themselves for "feedback": see below (default: time)',
+    take: (values, text, name) => {
+      if (text !== 'time' && text !== 'count') {
+        throw new OptionError(`invalid value "${text}" of option "${name}", it must be "time" or "count"`)
+      }
+      values.report = text
+    },
+  },
   '--keys': {
     shape: 'N',
     help: 'different keys that requests have for hash and ip_hash, each as often (default: 10000)',
@@ -169,6 +181,7 @@ export function readOptions(words: readonly string[]): Options {
     serviceMs: 10,
     networkMs: 0.25,
     speeds: undefined,
+    report: 'time',
     keys: 10_000,
     json: false,
     help: false,
@@ -231,6 +244,6 @@ Scenarios:
 ${scenarioList()}
 Requests are Poisson; each "server" line is a peer. Every answer counts, header and last byte come at once, and a 503 goes
 to the client. For "feedback" peers report how long they would take for what they have and one request more, in
-milliseconds (without "inverse" 1 over that). Progress goes to the standard error, the table to the standard output.
+milliseconds, or how many requests they have; without "inverse" they report 1 over that. Progress goes to the standard error, the table to the standard output.
 `
 }

@@ -36,7 +36,7 @@ export function run(stage: Stage, work: Workload, instances: Instances): Trace {
       const queue = queues[peer]!
       if (queue.length > 0 && machines.free[peer]! > 0) begin(queue.shift(), peer, now)
       done[id] = now
-      said[id] = machines.drain(peer, queue.length, now)
+      said[id] = machines.report(peer, queue.length, now)
       back.push(id)
     } else if (now === reach) {
       const id = there.shift()

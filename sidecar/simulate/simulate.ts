@@ -81,6 +81,7 @@ function matchOf(
     load: options.load / 100,
     instances: options.instances ?? scenario.instances,
     duration: 1000 * (options.duration ?? scenario.seconds),
+    report: options.report,
     keys: options.keys,
     seed: options.seed,
   }

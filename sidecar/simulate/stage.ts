@@ -2,6 +2,8 @@ import { dice } from './dice.ts'
 import { type Scenario, warmUp } from './scenarios.ts'
 import { type Step, Timeline } from './timeline.ts'
 
+export type Report = 'time' | 'count'
+
 /** What is simulated but for the method: who there is, how fast, and how much is asked of them. Times in milliseconds. */
 export interface Plan {
   readonly scenario: Scenario
@@ -20,6 +22,8 @@ export interface Plan {
   readonly instances: number
   /** How long requests come. */
   readonly duration: number
+  /** What peers say of themselves with every answer, for a method that goes by that; see `Machines.report`. */
+  readonly report: Report
   /** How many different keys the requests have. */
   readonly keys: number
   readonly seed: number

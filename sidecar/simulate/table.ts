@@ -44,6 +44,15 @@ function legend({ stage, central, theory, rows }: Comparison, group: string): st
   if (stage.fault !== undefined) {
     lines.push('"back after" is when the peer had half its fair share again, from the end of the fault on.')
   }
+  const others = 1 - stage.fairShare(stage.faulty)
+  if (stage.fault !== undefined && stage.plan.load >= others) {
+    const asked =
+      others > 0 ? `the others have a load of ${percent(stage.plan.load / others)} %` : 'there is nobody else'
+    lines.push(
+      `Without that peer ${asked}. The best possible then queues and fails nobody;`,
+      'a method that fails requests has shorter times for the rest.',
+    )
+  }
   if (rows.some(({ figures }) => figures.recovery === Number.POSITIVE_INFINITY)) {
     lines.push('"never" is not before the end of the simulation.')
   }
@@ -82,16 +91,15 @@ function aligned(lines: readonly (readonly string[])[]): string[] {
   )
 }
 
-/** Three digits that count, or as many as a great number has. */
+/** Three digits that count or two decimals; `-` for what is not to be had. */
 export function plain(value: number): string {
   if (!Number.isFinite(value)) return '-'
   if (value >= 100) return value.toFixed(0)
-  return value >= 1 || value === 0 ? value.toFixed(2) : value.toPrecision(2)
+  return value >= 0.1 || value === 0 ? value.toFixed(2) : value.toPrecision(2)
 }
 
 function percent(part: number): string {
-  const value = 100 * part
-  return Number.isInteger(Number(value.toFixed(6))) ? value.toFixed(0) : value.toPrecision(2)
+  return String(Number((100 * part).toPrecision(3)))
 }
 
 function seconds(ms: number): string {

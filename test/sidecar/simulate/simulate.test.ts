@@ -66,7 +66,7 @@ test('the table says what was simulated, and of whom', () => {
   assert.match(text, /\nbest possible +[\d. ]+\n\* least_time header factor=95 +[\d. ]+\n {2}round_robin /)
   assert.match(
     text,
-    /Erlang's C formula, for 4 equal workers that nothing befalls: \d+ % of the requests wait/,
+    /Erlang's C formula, for 4 equal workers that nothing befalls: [\d.]+ % of the requests wait/,
   )
 })
 
@@ -115,6 +115,7 @@ test('every method of the program can be compared, and is unless told otherwise'
     '  random two',
     '  ip_hash',
     '  least_time last_byte best',
+    '  feedback $upstream_http_x_drain_time inverse',
   ]) {
     assert.ok(text.includes(`\n${words} `), words)
   }
@@ -147,6 +148,7 @@ const refusals: [string[], RegExp][] = [
   [['--load', '-5'], /^invalid value "-5"/],
   [['--instances', '2.5'], /^invalid value "2.5" of option "--instances", it must be a whole number$/],
   [['--speeds', '1,x'], /^invalid value "x" of option "--speeds"/],
+  [['--report', 'load'], /^invalid value "load" of option "--report", it must be "time" or "count"$/],
   [['--scenario', 'flood'], /^unknown scenario "flood", it must be one of homogeneous, speeds, /],
   [['--upstream', 'toString'], /shop\.conf has no upstream "toString"$/],
   [
