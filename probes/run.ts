@@ -22,6 +22,8 @@ export interface Probing {
   /** For people: what was seen, or why it did not pass; empty when there is nothing to say. */
   readonly detail: string
   readonly orders: Orders | undefined
+  /** What went wrong in this program; undefined where nothing did. */
+  readonly fault: string | undefined
   readonly attempt: Attempt
   readonly call: Call
 }
@@ -32,9 +34,9 @@ export async function run(probe: LiveProbe, peer: Peer, sending: Sending): Promi
   const call = probe.call()
   call.startedAt = startedAt
   const attempt = new Attempt(probe.upstream, peer, startedAt, 'probe')
-  const inconclusive = (detail: string): Probing => {
+  const inconclusive = (detail: string, fault?: string): Probing => {
     attempt.responseMs ??= sending.now() - startedAt
-    return { passed: undefined, detail, orders: undefined, attempt, call }
+    return { passed: undefined, detail, orders: undefined, fault, attempt, call }
   }
   let answer: Answer
   try {
@@ -48,12 +50,13 @@ export async function run(probe: LiveProbe, peer: Peer, sending: Sending): Promi
     answer = await probe.kind.check(target, probe.args, { question, signal, failing })
   } catch (error) {
     // No peer is to suffer for a mistake of this program.
-    return inconclusive(`the probe broke: ${error instanceof Error ? error.message : String(error)}`)
+    const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    return inconclusive(`the probe broke: ${error instanceof Error ? error.message : text}`, text)
   }
   fill(attempt, call, answer)
   if (answer.failure?.local === true) return inconclusive(answer.detail || attempt.reason || '')
   const { passed, detail } = judge(probe, call, attempt, answer)
-  return { passed, detail, orders: answer.orders, attempt, call }
+  return { passed, detail, orders: answer.orders, fault: undefined, attempt, call }
 }
 
 function addressOf(own: Address, port: number | undefined): Address {

@@ -169,6 +169,8 @@ export class Prober {
       patient.orderedBy.add(voice(probe))
       tell(patient, probe.name, obey(patient.peer, probing.orders), detail)
     }
+    if (probing?.fault !== undefined)
+      this.#sayOnce(voice(probe), `probe "${probe.name}" broke: ${probing.fault}`)
     if (passed === undefined) return
     tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
     if (probing) learnProbe(probing.attempt, probing.call, now)
@@ -180,9 +182,13 @@ export class Prober {
     this.#said.add(key)
     void kind.caveat(args).then((text) => {
       // Probes of one kind with other arguments have the same to say.
-      if (text === undefined || this.#said.has(text)) return
-      this.#said.add(text)
-      this.#env.say(text)
+      if (text !== undefined) this.#sayOnce(text, text)
     })
+  }
+
+  #sayOnce(key: string, text: string): void {
+    if (this.#said.has(key)) return
+    this.#said.add(key)
+    this.#env.say(text)
   }
 }

@@ -321,6 +321,19 @@ test('a kind learns whether its last question failed, and its caveat is said onc
   assert.deepEqual(bench.said, ['the table cannot be read'])
 })
 
+test('a mistake of this program is said once, and no peer suffers for it', async () => {
+  const bench = new Bench()
+  const backend = group([1, 1])
+  const kind = bench.kind(() => {
+    throw new Error('no such thing')
+  })
+  bench.prober.use([probe(backend, kind)])
+  await bench.timers.pass(3000)
+  assert.equal(bench.said.length, 1)
+  assert.match(bench.said[0]!, /^probe "health" broke: Error: no such thing\n/)
+  assert.equal(exclusion(backend.peers[0]!, false, bench.timers.now()), undefined)
+})
+
 test('changes are told once, with the probe that made them and what it saw', async () => {
   const events: ProbeStateEvent[] = []
   const hear = (message: unknown) => events.push(message as ProbeStateEvent)
