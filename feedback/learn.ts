@@ -112,14 +112,9 @@ function learnValue(
   else if (kind === 'failure' || kind === 'timeout') answered(attempt, peer, learning, 0, now)
   if (typeof value === 'string') ignore(zone, index, value)
   if (typeof value !== 'number') return
-  const { report, reportAt, reportMark } = zone.peers
-  const at = reportAt[index]!
-  const untouched = attempt.drifted > 0 && at <= attempt.startedAt
-  const average = {
-    from: untouched ? attempt.drifted : report[index]!,
-    keep: remains(attempt.upstream, peer, learning, at, reportMark[index]!, now),
-  }
-  keepReport(zone, index, value, average, learning.value?.expire ?? 0, now)
+  const { reportAt, reportMark } = zone.peers
+  const keep = remains(attempt.upstream, peer, learning, reportAt[index]!, reportMark[index]!, now)
+  keepReport(zone, index, value, keep, learning.value?.expire ?? 0, now)
 }
 
 /**

@@ -68,14 +68,13 @@ export function counts(zone: Zone, index: number, expire: number, now: number): 
 
 /**
  * Takes a value in. The very first one of a peer counts at once, one after a gap of `expire` only after `blackoutMs`.
- * @param from the average to go on from
- * @param keep how much of it stays, 0 to 1
+ * @param keep how much of the average stays, 0 to 1
  */
 export function keepReport(
   zone: Zone,
   index: number,
   value: number,
-  average: { readonly from: number; readonly keep: number },
+  keep: number,
   expire: number,
   now: number,
 ): void {
@@ -89,7 +88,7 @@ export function keepReport(
     // The group's mean and median move: to be taken anew at the next choice.
     if (first) zone.set('medianAt', 0)
   } else {
-    report[index] = average.from * average.keep + value * (1 - average.keep)
+    report[index] = report[index]! * keep + value * (1 - keep)
   }
   reportAt[index] = now
   reportMark[index] = zone.get('answers')

@@ -3,12 +3,17 @@ import { walkLimit } from '../../feedback/share-tree.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import { Candidates, sample } from './candidates.ts'
 import type { Ask, Balancer, Env } from './method.ts'
-import { race, raceChances } from './race.ts'
+import { race, raceApart, raceChances } from './race.ts'
 
 /** A peer that should get next to nothing keeps this part of the mean share, so that it goes on being measured. */
 const floor = 0.01
 /** How often `best` asks whoever the dice say. */
 const exploration = 0.01
+/**
+ * What a request in flight beyond a peer's share of them counts in the race. At 1 the tail is shortest, but peers of
+ * few requests in flight are some points off their shares; at a half it is 2.4 points at most, and the tail hardly longer.
+ */
+const excessWeight = 0.5
 /** How often the shares of a large group are averaged over its being cut into samples. */
 const cuts = 16
 
@@ -22,11 +27,11 @@ export interface Rating {
    */
   rate(candidates: Candidates, costs: Float64Array): boolean
   /**
-   * What an average has become that nobody has renewed; 0 where the kept one holds.
+   * What an average has become that nobody has renewed, where learning is to go on from that; 0 where from the kept one.
    * @param index the peer's in the zone
    * @param sharers how many share the requests
    */
-  drifted(index: number, sharers: number): number
+  drifted?(index: number, sharers: number): number
   /** Whether there is an average of the peer's own, by its index in the zone. */
   known(index: number): boolean
 }
@@ -36,7 +41,8 @@ export interface DrawOptions {
   readonly best?: boolean
   /**
    * What is held in balance among busy peers: as many requests in flight at each, which is right where the cost is the
-   * time that a request takes; or as many as accord with its share, where the cost says nothing of times.
+   * time that a request takes; or as many as are its share of all, where the cost says nothing of times: with even
+   * numbers, peers that are as fast would get as much, whatever their costs.
    */
   readonly inFlight: 'even' | 'by share'
   /** What picks while too little is known. */
@@ -90,15 +96,20 @@ export class Draw implements Balancer {
       return peer && this.#chosen(ask, peer)
     }
     const { count } = candidates
-    const winner = this.#best ? this.#least() : race(this.#starts, this.#rates, count, this.#env)
+    const winner = this.#best ? this.#least() : this.#race(count)
     const peer = candidates.peers[candidates.places[winner]!]!
     if (this.#costs[winner]! > this.#cap) ask.pick = 'floor'
     return this.#chosen(ask, peer)
   }
 
+  #race(count: number): number {
+    const run = this.#byShare ? raceApart : race
+    return run(this.#starts, this.#rates, count, this.#env)
+  }
+
   #chosen(ask: Ask, peer: Peer): Peer {
     if (ask.pick !== 'explored' && !this.#rating.known(peer.index)) ask.pick = 'unmeasured'
-    ask.drifted = this.#rating.drifted(peer.index, this.#candidates.sharers)
+    ask.drifted = this.#rating.drifted?.(peer.index, this.#candidates.sharers) ?? 0
     return peer
   }
 
@@ -132,8 +143,19 @@ export class Draw implements Balancer {
     const scale = count / total
     for (let i = 0; i < count; i++) rates[i]! *= scale
     this.#cap = 1 / least
-    if (this.#byShare) for (let i = 0; i < count; i++) starts[i]! /= rates[i]!
+    if (this.#byShare) this.#startByShare(count)
     return true
+  }
+
+  /** Who has more than its share of what is in flight starts later, who has less earlier. */
+  #startByShare(count: number): void {
+    const starts = this.#starts
+    const rates = this.#rates
+    let inFlight = 0
+    for (let i = 0; i < count; i++) inFlight += starts[i]!
+    const mean = inFlight / count
+    if (mean === 0) return
+    for (let i = 0; i < count; i++) starts[i] = excessWeight * (starts[i]! - mean * rates[i]!)
   }
 
   /** Who would answer first, behind what it has in flight; of equals each as likely. */

@@ -59,7 +59,7 @@ export const feedback = {
       throw new Error(`upstream "${upstream.name}" learns no value for feedback`)
     // With fewer than two values there is nothing to compare.
     const otherwise = new RoundRobin(peers)
-    const reports = new Reports(upstream, learning, learning.value)
+    const reports = new Reports(upstream, peers, learning, learning.value)
     return new Draw(upstream, peers, reports, env, { inFlight: 'by share', otherwise })
   },
 } as const satisfies Method<typeof args>

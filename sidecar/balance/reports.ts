@@ -1,4 +1,5 @@
 import { groupIndex } from '../../feedback/fields.ts'
+import type { Peer } from '../../feedback/peer.ts'
 import { counts } from '../../feedback/report.ts'
 import type { Learning, ReportedValue, Upstream } from '../../feedback/upstream.ts'
 import type { Zone } from '../../feedback/zone.ts'
@@ -22,18 +23,21 @@ export class Reports implements Rating {
   readonly #upstream: Upstream
   readonly #learning: Learning
   readonly #value: ReportedValue
-  readonly #known: Float64Array
+  readonly #weights: Float64Array
+  readonly #values: Float64Array
   readonly #drifts: Drifts
   /** What holds for one moment; see `at`. */
   #now = 0
   #columns: Zone['peers']
   #answers = 0
 
-  constructor(upstream: Upstream, learning: Learning, value: ReportedValue) {
+  /** @param peers the list whose shares are asked about */
+  constructor(upstream: Upstream, peers: readonly Peer[], learning: Learning, value: ReportedValue) {
     this.#upstream = upstream
     this.#learning = learning
     this.#value = value
-    this.#known = new Float64Array(upstream.peers.length + upstream.backups.length)
+    this.#weights = Float64Array.from(peers, ({ options }) => options.weight)
+    this.#values = new Float64Array(upstream.peers.length + upstream.backups.length)
     this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
     this.#adopt()
@@ -65,41 +69,42 @@ export class Reports implements Rating {
 
   #renew(now: number): void {
     const { peers, backups, zone } = this.#upstream
-    const known = this.#known
-    const { report } = zone.peers
-    const { expire } = this.#value
+    const values = this.#values
+    const { report, reportAt, reportSince } = zone.peers
+    const due = this.#due(now)
     let count = 0
-    for (let i = 0; i < known.length; i++) {
+    let above = 0
+    // Those above 0 come first.
+    for (let i = 0; i < values.length; i++) {
       const { index } = i < peers.length ? peers[i]! : backups[i - peers.length]!
-      if (!counts(zone, index, expire, now)) continue
-      known[count] = report[index]!
-      count += 1
+      const at = reportAt[index]!
+      if (at === 0 || at <= due || now < reportSince[index]!) continue
+      const value = report[index]!
+      values[count++] = value
+      if (value <= 0) continue
+      values[count - 1] = values[above]!
+      values[above++] = value
     }
-    let middle = median(known, count)
-    if (middle === 0) {
-      // Most report 0: the others say what an ordinary value is.
-      let above = 0
-      for (let i = 0; i < count; i++) if (known[i]! > 0) known[above++] = known[i]!
-      middle = median(known, above)
-    }
-    this.#drifts.median = middle
+    // Where most report 0 the others say what an ordinary value is.
+    const middle = 2 * above > count ? median(values, count) : median(values, above)
+    const least = this.#least(middle)
     let sum = 0
-    for (let i = 0; i < known.length; i++) {
-      const { index } = i < peers.length ? peers[i]! : backups[i - peers.length]!
-      if (counts(zone, index, expire, now)) sum += this.#share(report[index]!)
-    }
+    for (let i = 0; i < count; i++) sum += this.#share(values[i]!, least)
     zone.group[groupIndex.median] = middle
     zone.group[groupIndex.lastAverage] = count > 0 ? sum / count : 0
     zone.group[groupIndex.reporting] = count
     zone.group[groupIndex.medianAt] = now
   }
 
-  rate({ peers, places, indexes, count, sampled, sharers }: Candidates, costs: Float64Array): boolean {
+  rate({ places, indexes, count, sampled, sharers }: Candidates, costs: Float64Array): boolean {
     const { group } = this.#upstream.zone
-    const { reportAt, reportSince, ok, weightFactor } = this.#columns
+    const { report, reportAt, reportSince, ok, weightFactor } = this.#columns
     const { errors } = this.#learning
+    const weights = this.#weights
     const now = this.#now
-    const due = now - (this.#value.expire || Number.POSITIVE_INFINITY)
+    const due = this.#due(now)
+    const fresh = now - patienceMs
+    const least = this.#least(this.#drifts.median)
     const answersRate = 1 / (100 * sharers)
     let sum = 0
     let known = 0
@@ -111,7 +116,8 @@ export class Reports implements Rating {
         costs[i] = -1
         continue
       }
-      const share = this.#share(this.#present(index, answersRate))
+      const value = at >= fresh ? report[index]! : this.#present(index, answersRate)
+      const share = this.#share(value, least)
       costs[i] = share
       sum += share
       known += 1
@@ -124,7 +130,7 @@ export class Reports implements Rating {
     for (let i = 0; i < count; i++) {
       const index = indexes[i]!
       let share = alike ? 1 : costs[i]! >= 0 ? costs[i]! : mean
-      share *= peers[places[i]!]!.options.weight * weightFactor[index]!
+      share *= weights[places[i]!]! * weightFactor[index]!
       const success = ok[index]!
       if (errors > 0 && success < 1) share *= merit(success, errors)
       costs[i] = 1 / share
@@ -134,12 +140,6 @@ export class Reports implements Rating {
 
   known(index: number): boolean {
     return counts(this.#upstream.zone, index, this.#value.expire, this.#now)
-  }
-
-  drifted(index: number, sharers: number): number {
-    if (!this.known(index)) return 0
-    const present = this.#present(index, 1 / (100 * sharers))
-    return present === this.#columns.report[index] ? 0 : present
   }
 
   /**
@@ -155,11 +155,19 @@ export class Reports implements Rating {
     return this.#drifts.of(index, Math.max(value, this.#drifts.median * driftPart), stale)
   }
 
+  /** What was reported at or before this moment does not count any more. */
+  #due(now: number): number {
+    return now - (this.#value.expire || Number.POSITIVE_INFINITY)
+  }
+
+  /** The least that a value counts for with `inverse`; 0 while there is nothing but zeros. */
+  #least(middle: number): number {
+    return middle * leastPart
+  }
+
   /** The share that a value stands for, 0 or more and finite. */
-  #share(value: number): number {
+  #share(value: number, least: number): number {
     if (!this.#value.inverse) return value
-    const least = this.#drifts.median * leastPart
-    // A median of 0 is one of nothing but zeros.
     return least > 0 ? 1 / Math.max(value, least) : 1
   }
 }

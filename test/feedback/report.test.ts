@@ -249,20 +249,6 @@ test('times are not learnt', () => {
   assert.equal(school.upstream.zone.peers.avg[0], 0)
 })
 
-test('goes on from the value that the pick had drifted to', () => {
-  const school = new School()
-  school.one({ load: '10' })
-  school.clock.move(1)
-  school.one({ load: '30' }, 20)
-  near(school.report().value, 21)
-  const one = school.begin(40)
-  school.clock.move(1)
-  // Another report has come in between, and with it a newer average.
-  school.one({ load: '21' })
-  school.header(one, { load: '21' })
-  near(school.report().value, 21)
-})
-
 test('after a gap a new value counts for more', () => {
   const school = new School({}, { decay: 1000, factor: 0.9 })
   school.one({ load: '10' })

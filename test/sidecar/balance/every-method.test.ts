@@ -179,6 +179,8 @@ for (const { name } of methods) {
           for (const { index } of upstream.peers) {
             upstream.zone.peers.conns[index] = Math.floor(4 * random())
             upstream.zone.peers.avg[index] = 1 + 100 * random()
+            upstream.zone.peers.report[index] = Math.floor(4 * random())
+            upstream.zone.peers.reportAt[index] = dice.now()
           }
           for (const part of [0, 0.3, 0.9]) {
             const out = new Set(upstream.peers.filter((_, i) => i > 0 && random() < part))
@@ -203,7 +205,11 @@ for (const { name } of methods) {
         const weighs = method.supports.includes('weight')
         const upstream = sketch(method, args, weighs ? [3, 1, 1, 2] : ones(4))
         const balancer = make(upstream)
-        for (const [i, { index }] of upstream.peers.entries()) upstream.zone.peers.avg[index] = 10 + 5 * i
+        for (const [i, { index }] of upstream.peers.entries()) {
+          upstream.zone.peers.avg[index] = 10 + 5 * i
+          upstream.zone.peers.report[index] = 10 + 5 * i
+          upstream.zone.peers.reportAt[index] = dice.now()
+        }
         const client = clients(13)
         for (const out of ['', 'c']) {
           const ready = (peer: { readonly name: string }) => peer.name !== out

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { race, raceChances } from '../../../sidecar/balance/race.ts'
+import { race, raceApart, raceChances } from '../../../sidecar/balance/race.ts'
 import { seeded } from '../../support/dice.ts'
 
 const cases: readonly { readonly starts: number[]; readonly rates: number[] }[] = [
@@ -8,6 +8,7 @@ const cases: readonly { readonly starts: number[]; readonly rates: number[] }[] 
   { starts: [1, 0, 2], rates: [1.5, 0.3, 1.2] },
   { starts: [4, 4, 5, 9], rates: [0.02, 0.5, 2, 1.4] },
   { starts: [7], rates: [1] },
+  { starts: [-0.3, 0.25, -0.1, 1.5], rates: [0.5, 2, 1.4, 0.1] },
 ]
 
 /** Each one's wins of many races. */
@@ -31,10 +32,14 @@ test('is won as if a time were drawn for each runner', () => {
       const ends = starts.map((start, i) => start - Math.log(1 - dice()) / rates[i]!)
       return ends.indexOf(Math.min(...ends))
     })
-    const found = wins(starts.length, () =>
-      race(Float64Array.from(starts), Float64Array.from(rates), starts.length, { random: dice }),
-    )
-    near(found, drawn)
+    const from = Float64Array.from(starts)
+    const at = Float64Array.from(rates)
+    for (const run of [race, raceApart]) {
+      near(
+        wins(starts.length, () => run(from, at, starts.length, { random: dice })),
+        drawn,
+      )
+    }
   }
 })
 
@@ -55,5 +60,8 @@ test('looks at no more of its lists than it is told', () => {
   const dice = { random: seeded(30) }
   const starts = Float64Array.from([1, 1, 0])
   const rates = Float64Array.from([1, 1, 1000])
-  for (let i = 0; i < 100; i++) assert.ok(race(starts, rates, 2, dice) < 2)
+  for (let i = 0; i < 100; i++) {
+    assert.ok(race(starts, rates, 2, dice) < 2)
+    assert.ok(raceApart(starts, rates, 2, dice) < 2)
+  }
 })
