@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { backend } from '../../support/backend.ts'
+import { backend, type Exchange } from '../../support/backend.ts'
 import { Checked, letters, probedPeers, states } from '../../support/checked.ts'
 import { at, peers } from '../../support/configured.ts'
 import { eventually } from '../../support/invariants.ts'
@@ -180,4 +180,28 @@ test('peers that clients keep busy are not asked in mode idle', async () => {
   // Before its first request each of them was idle.
   assert.ok(a.probes + b.probes <= 1, `${a.probes} ${b.probes}`)
   await eventually('both are asked once it is quiet', () => a.probes >= 2 && b.probes >= 2)
+})
+
+test('a group can be shared out by what peers tell to probes alone', async () => {
+  const told = (letter: string, capacity: number) => (exchange: Exchange) => {
+    const headers = exchange.target === '/health' ? { 'X-Capacity': String(capacity) } : { 'X-Capacity': '1' }
+    return exchange.reply({ body: letter, headers })
+  }
+  await using a = await backend(told('A', 30))
+  await using b = await backend(told('B', 10))
+  await using sidecar = await start(`http {
+    map $upstream_probe $of_probes { "" 0; default 1; }
+    upstream backend { zone backend 64k; server ${a.address}; server ${b.address};
+      feedback $upstream_http_x_capacity account=$of_probes; }
+    server { listen 127.0.0.1:PORT;
+      location / { proxy_pass http://backend; upstream_probe check uri=/health interval=20ms; } }
+  }`)
+  await letters(sidecar, 10)
+  const share = () => sidecar.json<number>(`/status/http/upstreams/backend/peers/${a.address}/evenkeel/share`)
+  await eventually('the first has three quarters', async () => Math.abs((await share()) - 0.75) < 0.01)
+  const said = await letters(sidecar, 200)
+  // 150 of 200 are expected; five standard deviations are 31.
+  const first = said.split('A').length - 1
+  assert.ok(first > 119 && first < 181, `${first}`)
+  assert.ok(Math.abs((await share()) - 0.75) < 0.01, 'what clients were told changes nothing')
 })
