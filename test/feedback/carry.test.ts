@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { obey } from '../../feedback/agent.ts'
 import { type Adopted, adopt, retire, type Wanted } from '../../feedback/carry.ts'
 import { peerFields } from '../../feedback/fields.ts'
 import { exclusion, peerState, throttle, usable } from '../../feedback/health.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer, ServerOptions } from '../../feedback/peer.ts'
+import { enrol, judgeProbe } from '../../feedback/probe-health.ts'
 import { setShare, totalShare } from '../../feedback/share-tree.ts'
 import { type Learning, Upstream } from '../../feedback/upstream.ts'
 import { attempted, chosen, ended } from '../support/attempts.ts'
@@ -397,4 +399,26 @@ test('whatever is reloaded while calls run, each slot belongs to one peer and ev
     }),
     { numRuns: 200, seed: 1 },
   )
+})
+
+test('a peer that comes back is not barred by what probes had found of it', () => {
+  const first = load(undefined, ['a', 'b'])
+  const gone = first.peers[0]!
+  const call = chosen(first.upstream, gone, 1_000_000)
+  obey(gone, { operational: 'down', weightFactor: 0.5 })
+  const { checkup } = enrol(
+    gone,
+    [{ name: 'x', fails: 1, passes: 1, essential: true, persistent: false }],
+    false,
+    0,
+  )
+  judgeProbe(checkup, checkup.standings[0]!, false, 0)
+  assert.equal(exclusion(gone, false, 0), 'down')
+  const second = load(first, ['b'])
+  assert.equal(names(second.retired), 'a')
+  const third = load(second, ['a', 'b'])
+  assert.equal(third.peers[0]!.index, gone.index)
+  assert.equal(exclusion(third.peers[0]!, false, 0), undefined)
+  assert.equal(third.zone.peers.weightFactor[gone.index], 1)
+  ended(call, 'ok', 1_000_010)
 })
