@@ -58,13 +58,16 @@ export interface Patient {
   current: boolean
 }
 
-/** Whether its mode spares the peer this time. */
+/**
+ * Whether its mode spares the peer this time: never one that probes or failed requests have set aside. Busy is one that
+ * was chosen within the last interval; requests that have been there for longer may be hanging.
+ */
 export function leftOut({ probe, patient: { peer } }: Entry, now: number): boolean {
-  const { probeHealth, conns, selected, checkedAt } = peer.zone.peers
+  const { probeHealth, downAt, selected, checkedAt } = peer.zone.peers
   const { index } = peer
-  if (probe.mode === 'always' || probeHealth[index] !== 0) return false
+  if (probe.mode === 'always' || probeHealth[index] !== 0 || downAt[index]! > 0) return false
   if (probe.mode === 'onfail') return true
-  return conns[index]! > 0 || (selected[index]! > 0 && now - checkedAt[index]! < probe.interval)
+  return selected[index]! > 0 && now - checkedAt[index]! < probe.interval
 }
 
 /** Whose orders they are: another kind of the same name gives none. */

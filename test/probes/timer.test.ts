@@ -257,11 +257,22 @@ test('mode idle spares peers that clients keep busy, while they are healthy', as
   await traffic(5000)
   assert.deepEqual(bench.moments('a'), [], 'served a client in each interval')
   assert.equal(bench.moments('b').length, 5, 'served nobody')
-  assert.deepEqual(bench.moments('c'), [], 'has a long request in progress')
+  assert.equal(bench.moments('c').length, 5, 'has a request that may be hanging')
   probeHealth[0] = 2
   await traffic(2000)
   // One question is enough for it to be healthy again.
   assert.equal(bench.moments('a').length, 1)
+})
+
+test('mode onfail asks a peer that failed requests have set aside', async () => {
+  const bench = new Bench()
+  const backend = group([1, 1])
+  bench.prober.use([probe(backend, bench.kind(), { mode: 'onfail' })])
+  await bench.timers.pass(2000)
+  backend.zone.peers.downAt[0] = bench.timers.now()
+  await bench.timers.pass(3000)
+  assert.equal(bench.moments('a').length, 3)
+  assert.deepEqual(bench.moments('b'), [])
 })
 
 test('mode onfail asks peers that are not healthy, and no others', async () => {
