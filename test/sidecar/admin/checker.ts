@@ -80,7 +80,7 @@ function checkHistogram({ name, samples }: Family): void {
   const last = new Map<string, number>()
   for (const [key, value] of samples) {
     if (!key.startsWith(`${name}_bucket`)) continue
-    const labels = key.slice(`${name}_bucket`.length).replace(/,?le="[^"]*"/, '')
+    const labels = key.slice(`${name}_bucket`.length).replace(/,le="[^"]*"|le="[^"]*",?/, '')
     if (value < (last.get(labels) ?? 0)) throw new Error(`a bucket falls: ${key}`)
     last.set(labels, value)
     if (!key.includes('le="+Inf"')) continue
