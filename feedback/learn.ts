@@ -15,6 +15,12 @@ import type { Learning, Upstream } from './upstream.ts'
  * a group whose method learns nothing.
  */
 
+/**
+ * How much of the rate of success stays at most. A high factor makes the average of times calm, but a peer that fails
+ * everything at once, and fast, must lose its share in some ten answers and not in fifty.
+ */
+const longestRecord = 0.9
+
 /** An attempt has been reserved: it waits now for the event that is measured. */
 export function learnBegin(attempt: Attempt, now: number): void {
   const { upstream, peer } = attempt
@@ -172,7 +178,10 @@ function answered(
   // The gap ends when the peer was asked again: while it stood still with requests waiting nobody forgot it, and
   // the late answers, long as they took, are no better evidence than any other.
   const keep = remains(upstream, peer, learning, answeredAt[index]!, answersMark[index]!, startedAt)
-  if (good !== undefined) ok[index] = ok[index]! * keep + good * (1 - keep)
+  if (good !== undefined) {
+    const stays = Math.min(keep, longestRecord)
+    ok[index] = ok[index]! * stays + good * (1 - stays)
+  }
   const answers = zone.get('answers') + 1
   answeredAt[index] = now
   answersMark[index] = answers

@@ -72,6 +72,15 @@ class School {
   }
 }
 
+test('a calm average of times does not slow down the rate of success', () => {
+  const school = new School({ factor: 0.98 })
+  school.one(100)
+  school.one(200)
+  assert.ok(Math.abs(school.column('avg') - 102) < 1e-9)
+  school.one(1, { ending: 'http', status: 503 })
+  assert.ok(Math.abs(school.column('ok') - 0.9) < 1e-9)
+})
+
 test('learns the times of successes', () => {
   const school = new School()
   school.one(20)
