@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto'
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import type { Address, Peer, ServerOptions } from '../../feedback/peer.ts'
+import type { Address, Peer } from '../../feedback/peer.ts'
 import { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Zone } from '../../feedback/zone.ts'
@@ -12,6 +11,7 @@ import { defaultMethod, methods } from '../balance/methods.ts'
 import { Group } from '../balance/pick.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
 import type { HttpBlock, LocationBlock, ServerLine, UpstreamBlock } from '../config/model.ts'
+import { serverOptions } from '../config/server-options.ts'
 import { timeMs } from '../config/units.ts'
 import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
 import type { Memory } from './memory.ts'
@@ -136,20 +136,6 @@ async function resolve(address: Address & { kind: 'tcp' }, text: string): Promis
     return found.map(({ address: host }) => ({ kind: 'tcp', host, port: address.port }))
   } catch {
     throw new HostNotFound(`host not found in upstream "${text}"`)
-  }
-}
-
-function serverOptions(line: ServerLine, name: string): ServerOptions {
-  return {
-    weight: line.weight ?? 1,
-    max_conns: line.max_conns ?? 0,
-    max_fails: line.max_fails ?? 1,
-    fail_timeout: ms(line.fail_timeout, 10_000),
-    slow_start: ms(line.slow_start, 0),
-    backup: line.backup === true,
-    down: line.down === true,
-    track: line.track ?? 'stable',
-    sid: line.sid ?? createHash('md5').update(name).digest('hex'),
   }
 }
 

@@ -1,29 +1,15 @@
 import type { Wanted } from '../../feedback/carry.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
-import type { ServerLine, UpstreamBlock } from '../config/model.ts'
-import { timeMs } from '../config/units.ts'
+import type { UpstreamBlock } from '../config/model.ts'
+import { serverOptions } from '../config/server-options.ts'
 
 /** The peers of a group as its sidecars are to have them: one for each `server` line, whatever its host stands for. */
 export function wantedOf(block: UpstreamBlock): Wanted[] {
   return (block.servers ?? []).map((line) => {
     const address = serverAddress(line.address)
-    return { server: line.address, name: formatAddress(address), address, options: options(line) }
+    const name = formatAddress(address)
+    return { server: line.address, name, address, options: serverOptions(line, name) }
   })
-}
-
-function options(line: ServerLine): Wanted['options'] {
-  return {
-    weight: line.weight ?? 1,
-    max_conns: line.max_conns ?? 0,
-    max_fails: line.max_fails ?? 1,
-    fail_timeout: timeMs(line.fail_timeout ?? '10s') ?? 0,
-    slow_start: timeMs(line.slow_start ?? '0s') ?? 0,
-    backup: line.backup === true,
-    down: line.down === true,
-    track: line.track ?? 'stable',
-    // Nobody asks for a session here.
-    sid: '',
-  }
 }
 
 /**
