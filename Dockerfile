@@ -10,6 +10,7 @@ WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY feedback feedback
+COPY probes probes
 COPY sidecar sidecar
 # Mount the configuration here: evenkeel.conf or evenkeel.yaml.
 WORKDIR /etc/evenkeel
