@@ -14,7 +14,10 @@ import type { Zone } from './zone.ts'
 
 /** A number needs no more characters. */
 const maxLength = 64
-/** Values are kept within these bounds, so that whatever is made of them stays finite and above nothing. */
+/**
+ * Values and their averages are kept within these bounds, or are 0, so that whatever is made of them stays finite. An
+ * average that nothing but zeros are added to would come so close to 0 that its inverse is no number any more.
+ */
 const greatest = 1e100
 const smallest = 1e-100
 /**
@@ -88,7 +91,8 @@ export function keepReport(
     // The group's mean and median move: to be taken anew at the next choice.
     if (first) zone.set('medianAt', 0)
   } else {
-    report[index] = report[index]! * keep + value * (1 - keep)
+    const average = report[index]! * keep + value * (1 - keep)
+    report[index] = average < smallest ? 0 : average
   }
   reportAt[index] = now
   reportMark[index] = zone.get('answers')

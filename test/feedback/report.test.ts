@@ -168,6 +168,18 @@ test('0 is a value like others', () => {
   near(school.report().value, 1)
 })
 
+test('an average of many zeros is 0 in the end', () => {
+  const school = new School()
+  school.one({ load: '10' })
+  const seen = new Set<number>()
+  for (let i = 0; i < 9000; i++) {
+    school.one({ load: '0' })
+    seen.add(school.report().value!)
+  }
+  assert.equal(school.report().value, 0)
+  assert.ok([...seen].every((value) => value === 0 || value >= 1e-100))
+})
+
 test('what is no value is counted by reason, and changes nothing', () => {
   const school = new School()
   school.one({ load: '10' })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Peer } from '../../../feedback/peer.ts'
+import { keepReport } from '../../../feedback/report.ts'
 import { feedback } from '../../../sidecar/balance/feedback.ts'
 import { Flow, percent } from '../../support/flow.ts'
 import { ask, counts, env, group, type PeerSketch, turns } from '../../support/peers.ts'
@@ -266,7 +267,8 @@ describe('feedback', () => {
   test('whatever was reported, shares are finite and sum to 1, and nobody goes without', () => {
     const value = fc.oneof(
       fc.constantFrom(0, 1e-100, 1e100, 1, 0.5, undefined),
-      fc.double({ min: 0, max: 1e100, noNaN: true }),
+      // Nothing between 0 and the first of these is kept.
+      fc.double({ min: 1e-100, max: 1e100, noNaN: true }),
     )
     const peer = fc.record({
       value,
@@ -305,6 +307,24 @@ describe('feedback', () => {
           )
       }),
       { numRuns: 500 },
+    )
+  })
+
+  test('peers whose value has become 0 share evenly, and one that has work to do gets little', () => {
+    const { balancer, flow, peers } = reporting({ values: [1, 1, 5] }, { variable: '$load', inverse: true })
+    const { zone } = flow.upstream
+    for (let i = 0; i < 15_000; i++) {
+      // One has had more answers than the other.
+      keepReport(zone, 0, 0, 0.9, 0, flow.clock.now())
+      if (i % 2 === 0) keepReport(zone, 1, 0, 0.9, 0, flow.clock.now())
+      if (i % 100 > 0) continue
+      zone.set('medianAt', 0)
+      const told = balancer.shares(() => true, flow.clock.now())
+      assert.ok(told[2]! > 0.003 && told[2]! < 0.2, `${[...peers.report.subarray(0, 3)]}: ${told}`)
+    }
+    assert.deepEqual(
+      balancer.shares(() => true, flow.clock.now()).map((share) => Math.round(1000 * share)),
+      [498, 498, 5],
     )
   })
 
