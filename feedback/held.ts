@@ -75,3 +75,8 @@ export function recall(zone: Zone, thread: number): void {
     )
   }
 }
+
+/** Whether no thread holds anything of the zone. */
+export function isLetGo(zone: Zone): boolean {
+  return groupHeld.every((field) => zone.get(field) === 0) && zone.peers.conns.every((count) => count <= 0)
+}

@@ -84,10 +84,14 @@ export class Program implements ProgramView {
   }
   /** Groups that the configuration no longer has and that still carry calls. */
   get removed(): Iterable<LiveGroup> {
+    this.#letGo()
+    return this.#removed
+  }
+
+  #letGo(): void {
     for (const group of this.#removed) {
       if (group.balancing.upstream.zone.retired.length === 0) this.#removed.delete(group)
     }
-    return this.#removed
   }
 
   /**
@@ -191,6 +195,8 @@ export class Program implements ProgramView {
       return { ok: false, error: text }
     }
     const before = this.#running?.groups ?? new Map<string, LiveGroup>()
+    // Nobody else may ever ask for them.
+    this.#letGo()
     errorLog.configure(ready.errorLogs)
     const running = await this.#putInForce(crew, ready)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)

@@ -84,7 +84,7 @@ function obeyFaults(program: Program): void {
   process.on('SIGUSR2', () => {
     const { crew } = program
     if (!(crew instanceof Threads)) return
-    crew.fault(count % crew.threads.running, count % 2 === 0 ? 'throw' : 'terminate')
+    crew.fault(count % crew.size, count % 2 === 0 ? 'throw' : 'terminate')
     count += 1
   })
 }

@@ -1,26 +1,27 @@
 import { availableParallelism } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import { clockOrigin } from '../feedback/clock.ts'
-import { recall } from '../feedback/held.ts'
+import { isLetGo, recall } from '../feedback/held.ts'
 import type { Tally } from '../feedback/tally.ts'
 import type { SharedZone, Zone } from '../feedback/zone.ts'
 import type { Running } from './build/running.ts'
 import type { Model } from './config/model.ts'
 import type { Crew } from './crew.ts'
-import { mistakeOf, stackOf } from './mistake.ts'
+import { mistakeOf } from './mistake.ts'
 import { tryBind } from './proxy/bind.ts'
 import type { ListenSpec } from './proxy/listener.ts'
-import type { Order, Report, Setup, WorkerData } from './setup.ts'
+import type { Order, Report, Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
+import { Thread } from './thread.ts'
 
 /** Most threads; more would only stand in each other's way. */
 export const mostThreads = 64
 /** A thread that died sooner than this after it began is not replaced at once, milliseconds. */
 const shortLife = 1000
-/** Longest wait for that, milliseconds. */
+/** How long is waited then, and before what a thread could not do is tried again; twice as long each time. */
+const shortestWait = 100
 const longestWait = 10_000
 /** How long threads have to write their logs at the end, milliseconds. */
 const farewell = 500
@@ -30,22 +31,10 @@ export function threadsWanted({ worker_processes: asked }: Model): number {
   return Math.min(mostThreads, asked === 'auto' ? availableParallelism() : (asked ?? 1))
 }
 
-interface Thread {
-  readonly row: number
-  readonly worker: Worker
-  readonly moves: MessagePort
-  readonly bornAt: number
-  /** Takes the answer to the setup that was sent last. */
-  answer: (report: Report) => void
-  /** Told to end. */
-  leaving: boolean
-  /** Has begun to serve. */
-  serving: boolean
-}
-
 /** Threads that serve clients, each on all addresses. One that dies is replaced, and what it held is taken back. */
 export class Threads implements Crew {
-  readonly #count: number
+  /** How many serve when all do. */
+  readonly size: number
   readonly #tally: Tally
   readonly #startedAt: number
   /** By row; undefined while one is being replaced. */
@@ -58,10 +47,12 @@ export class Threads implements Crew {
   #setup: Setup | undefined
   #running: Running | undefined
   #replaced = 0
+  /** How far a drain has got. */
+  #drain: 'not' | 'begun' | 'closed' = 'not'
   #over = false
 
   constructor(count: number, tally: Tally, startedAt: number) {
-    this.#count = count
+    this.size = count
     this.#tally = tally
     this.#startedAt = startedAt
     this.#threads = Array.from({ length: count }, () => undefined)
@@ -97,27 +88,30 @@ export class Threads implements Crew {
   }
 
   async use(running: Running, setup: () => Setup): Promise<void> {
+    // Not at once: what the configuration before this one took away has begun its last calls by now.
+    this.#forget()
     for (const { balancing } of running.groups.values()) this.#know(balancing.upstream.zone)
     const next = setup()
     const first = this.#setup === undefined
     this.#setup = next
     this.#running = running
-    const reports = this.#threads.map((thread, row) =>
-      first ? this.#begin(row) : thread && this.#tell(thread, { kind: 'apply', setup: next }),
-    )
-    for (const report of await Promise.all(reports)) {
-      if (report?.kind !== 'failed') continue
+    const reports = this.#threads.map(async (thread, row) => {
+      const report = await (first ? this.#begin(row) : thread?.apply(next))
+      if (report?.kind !== 'failed') return
       if (first) throw new Error(report.error)
       errorLog.log('alert', `a thread does not serve by the new configuration: ${report.error}`)
-    }
-    this.#forget()
+      if (thread && this.#threads[row] === thread) void this.#insist(thread, next)
+    })
+    await Promise.all(reports)
   }
 
   begin(): void {
+    this.#drain = 'begun'
     this.#order({ kind: 'begin' })
   }
 
   close(): void {
+    this.#drain = 'closed'
     this.#order({ kind: 'close' })
   }
 
@@ -140,11 +134,7 @@ export class Threads implements Crew {
 
   async leave(): Promise<void> {
     this.#over = true
-    const ends = this.#threads.flatMap((thread) => {
-      if (thread === undefined) return []
-      thread.leaving = true
-      return [new Promise((resolve) => thread.worker.once('exit', resolve))]
-    })
+    const ends = this.#threads.flatMap((thread) => thread?.gone ?? [])
     this.#order({ kind: 'leave' })
     await Promise.race([Promise.all(ends), wait(farewell)])
     logFiles.flushSync()
@@ -156,67 +146,42 @@ export class Threads implements Crew {
    */
   fault(row: number, how: 'throw' | 'terminate'): void {
     const thread = this.#threads[row]
-    if (thread === undefined) return
-    if (how === 'throw') post(thread, { kind: 'fault' })
-    else void thread.worker.terminate()
+    if (how === 'throw') thread?.order({ kind: 'fault' })
+    else void thread?.kill()
   }
 
   #order(order: Order): void {
-    for (const thread of this.#threads) if (thread) post(thread, order)
-  }
-
-  #tell(thread: Thread, order: Order): Promise<Report> {
-    return new Promise((resolve) => {
-      thread.answer = resolve
-      post(thread, order)
-    })
+    for (const thread of this.#threads) thread?.order(order)
   }
 
   /** Begins a thread. @returns what became of its setup */
-  #begin(row: number): Promise<Report> {
+  async #begin(row: number): Promise<Report> {
     const setup = this.#setup
     if (setup === undefined) throw new Error('there is nothing to serve by yet')
-    const { port1: moves, port2 } = new MessageChannel()
-    const data: WorkerData = {
-      thread: row,
-      threads: this.#count,
-      clock: clockOrigin(),
-      startedAt: this.#startedAt,
-      tally: this.#tally.share(),
-      moves: port2,
-      setup,
-      faults: process.env['EVENKEEL_TEST_FAULTS'] === '1',
-    }
-    return new Promise((resolve) => {
-      const worker = new Worker(new URL('./worker.ts', import.meta.url), {
-        workerData: data,
-        transferList: [port2],
-        name: `worker ${row}`,
-      })
-      const thread: Thread = {
-        row,
-        worker,
-        moves,
-        bornAt: performance.now(),
-        answer: resolve,
-        leaving: false,
-        serving: false,
-      }
+    try {
+      const thread = new Thread(
+        {
+          thread: row,
+          threads: this.size,
+          clock: clockOrigin(),
+          startedAt: this.#startedAt,
+          tally: this.#tally.share(),
+          setup,
+          faults: process.env['EVENKEEL_TEST_FAULTS'] === '1',
+        },
+        (ended) => this.#ended(ended),
+      )
       this.#threads[row] = thread
-      moves.unref()
-      worker.on('message', (report: Report) => {
-        if (report.kind === 'applied') thread.serving = true
-        thread.answer(report)
-      })
-      worker.on('error', (error) => errorLog.log('alert', `thread ${row} died: ${stackOf(error)}`))
-      worker.on('exit', (code) => this.#ended(thread, code))
-    })
+      if (this.#drain === 'begun') thread.order({ kind: 'begin' })
+      return await thread.begun
+    } catch (error) {
+      return { kind: 'failed', error: mistakeOf(error) }
+    }
   }
 
   /** A thread is no more: what it held is taken back, and another one takes its place. */
-  #ended(thread: Thread, code: number): void {
-    const { row, moves, bornAt } = thread
-    moves.close()
+  #ended(thread: Thread): void {
+    const { row, serving, leaving, bornAt } = thread
     if (this.#threads[row] === thread) this.#threads[row] = undefined
     this.#tally.clear(row)
     for (const zone of this.#zones) {
@@ -227,33 +192,38 @@ export class Threads implements Crew {
     const { serverZones, locationZones } = this.#running ?? {}
     for (const zones of [serverZones, locationZones])
       for (const zone of zones?.values() ?? []) zone.clear(row)
-    thread.answer({ kind: 'failed', error: `thread ${row} ended with code ${code}` })
-    if (this.#over || thread.leaving) return
-    void this.#replace(row, performance.now() - bornAt)
+    // One that never served is the affair of whoever has begun it.
+    if (serving && !leaving)
+      void this.#replace(row, performance.now() - bornAt < shortLife ? shortestWait : 0)
   }
 
-  async #replace(row: number, life: number): Promise<void> {
+  /** Whether no thread is to serve from now on that does not yet. */
+  get #late(): boolean {
+    return this.#over || this.#drain === 'closed'
+  }
+
+  async #replace(row: number, firstWait: number): Promise<void> {
     this.#replaced += 1
-    for (let pause = life < shortLife ? 100 : 0; ; pause = Math.min(longestWait, Math.max(100, 2 * pause))) {
-      if (pause > 0) await wait(pause, undefined, { ref: false })
-      if (this.#over) return
-      const setup = this.#setup
+    for (let pause = firstWait; ; pause = longer(pause)) {
+      if (pause > 0) await wait(pause)
+      if (this.#late) return
       const report = await this.#begin(row)
-      if (report.kind === 'applied') {
-        errorLog.log('notice', `thread ${row} was replaced`)
-        const now = this.#threads[row]
-        // A reload may have passed by while it began.
-        if (now && this.#setup !== undefined && this.#setup !== setup) {
-          await this.#tell(now, { kind: 'apply', setup: this.#setup })
-        }
-        return
-      }
+      if (report.kind === 'applied') return errorLog.log('notice', `thread ${row} was replaced`)
+      if (this.#late) return
       errorLog.log('alert', `thread ${row} could not be replaced: ${report.error}`)
-      // One that has ended by itself sees to its own replacement.
-      const left = this.#threads[row]
-      if (left === undefined) return
-      left.leaving = true
-      await left.worker.terminate().catch((error: unknown) => mistakeOf(error))
+      await this.#threads[row]?.dismiss()
+    }
+  }
+
+  /** Has a thread try again what it could not do; until then it serves by the configuration that it has. */
+  async #insist(thread: Thread, setup: Setup): Promise<void> {
+    for (let pause = shortestWait; ; pause = longer(pause)) {
+      await wait(pause)
+      if (this.#late || this.#setup !== setup || this.#threads[thread.row] !== thread) return
+      const report = await thread.apply(setup)
+      if (report.kind === 'applied') {
+        return errorLog.log('notice', `thread ${thread.row} serves by the new configuration`)
+      }
     }
   }
 
@@ -262,21 +232,18 @@ export class Threads implements Crew {
     if (this.#zones.has(zone)) return
     this.#zones.add(zone)
     zone.onMove = (shared: SharedZone) => {
-      for (const thread of this.#threads) thread?.moves.postMessage(shared)
+      for (const thread of this.#threads) thread?.moved(shared)
     }
   }
 
-  /** Lets zones go that the configuration no longer has and that carry no call. */
+  /** Lets zones go that the configuration has no more and of which nobody holds anything. */
   #forget(): void {
     const used = new Set<Zone>()
     for (const { balancing } of this.#running?.groups.values() ?? []) used.add(balancing.upstream.zone)
-    for (const zone of this.#zones) {
-      if (!used.has(zone) && zone.retired.length === 0 && zone.get('keepalive') === 0)
-        this.#zones.delete(zone)
-    }
+    for (const zone of this.#zones) if (!used.has(zone) && isLetGo(zone)) this.#zones.delete(zone)
   }
 }
 
-function post({ worker }: Thread, order: Order): void {
-  worker.postMessage(order)
+function longer(pause: number): number {
+  return Math.min(longestWait, Math.max(shortestWait, 2 * pause))
 }

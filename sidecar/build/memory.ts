@@ -74,6 +74,8 @@ export function shareMemory(
 export class JoinedMemory implements Memory {
   readonly #thread: number
   readonly #zones = new Map<number, Zone>()
+  /** Where zones have moved last, also those that are not known here yet: nobody will say so again. */
+  readonly #moves = new Map<number, SharedZone>()
   readonly #follow: () => void
   #shared: SharedMemory | undefined
 
@@ -86,20 +88,38 @@ export class JoinedMemory implements Memory {
     this.#follow = follow
   }
 
-  /** Takes what the next configuration is to be built in. */
-  use(shared: SharedMemory): void {
-    this.#shared = shared
+  /** How many zones are known. */
+  get zones(): number {
+    return this.#zones.size
   }
 
-  /** A zone lies elsewhere from now on. One that is not known here is met there the first time. */
+  /** Takes what the next configuration is to be built in. Zones that it has not move no more, and are let go. */
+  use(shared: SharedMemory): void {
+    this.#shared = shared
+    const ids = new Set(Array.from(shared.groups.values(), ({ zone }) => zone.id))
+    for (const [id, zone] of this.#zones) {
+      if (ids.has(id)) continue
+      // Calls that are under way still write to it, where it is now.
+      zone.enter()
+      zone.leave()
+      this.#zones.delete(id)
+      this.#moves.delete(id)
+    }
+  }
+
+  /** A zone lies elsewhere from now on. */
   move(shared: SharedZone): void {
     this.#zones.get(shared.id)?.move(shared)
+    this.#moves.set(shared.id, shared)
   }
 
   seat(plan: Plan, old: LiveGroup | undefined): Adopted {
     const group = this.#shared?.groups.get(plan.name.toLowerCase())
     if (group === undefined) throw new Error(`upstream "${plan.name}" has no memory`)
     const zone = this.#zone(group.zone)
+    // Who picks makes room for as many peers as the zone holds: it has to be where they are.
+    zone.enter()
+    zone.leave()
     const all = plan.wanted.map((wanted, i) => {
       const { index, tenant } = group.seats[i]!
       return new Peer(zone, index, wanted.server, wanted.name, wanted.address, wanted.options, tenant)
@@ -118,7 +138,7 @@ export class JoinedMemory implements Memory {
   #zone(shared: SharedZone): Zone {
     let zone = this.#zones.get(shared.id)
     if (zone === undefined) {
-      zone = Zone.attach(shared, this.#thread)
+      zone = Zone.attach(this.#moves.get(shared.id) ?? shared, this.#thread)
       zone.follow = this.#follow
       this.#zones.set(shared.id, zone)
     }

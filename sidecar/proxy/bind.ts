@@ -51,11 +51,11 @@ export async function bind(server: Server, { key, address, backlog }: Bind, shar
  */
 export async function tryBind(spec: Bind): Promise<ListenAddress> {
   const { address } = spec
-  if (address.kind === 'unix') return address
   const server = createServer()
   await bind(server, spec, false)
   const taken = server.address()
   await new Promise((resolve) => server.close(resolve))
+  if (address.kind === 'unix') return address
   return { ...address, port: typeof taken === 'object' && taken !== null ? taken.port : address.port }
 }
 

@@ -65,6 +65,7 @@ export class Listeners {
   #current = new Map<Socket, Exchange>()
   #serial: number
   #draining = false
+  #stopped = false
 
   readonly #sharing: Sharing
   readonly #limit: number
@@ -135,6 +136,8 @@ export class Listeners {
       open.removed = true
       stopAccepting(open)
     }
+    // The end may have come while it was opened.
+    if (this.#stopped) this.stopListening()
   }
 
   /** From now on each response is its connection's last. Accepting goes on until `stopListening`. */
@@ -143,8 +146,9 @@ export class Listeners {
     for (const exchange of this.#current.values()) exchange.close = true
   }
 
-  /** Accepts no more. Connections stay until their last response, or `closeIdle`. */
+  /** Accepts no more, for good. Connections stay until their last response, or `closeIdle`. */
   stopListening(): void {
+    this.#stopped = true
     for (const open of this.#open.values()) stopAccepting(open)
   }
 
