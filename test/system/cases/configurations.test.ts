@@ -122,54 +122,6 @@ test('of two random peers the less busy one is taken', async () => {
   await lab.settle(121)
 })
 
-test('the share is inverse to the time to the header', async () => {
-  await using two = await peers(2)
-  two.list[0]!.script = { body: 'A', after: 5 }
-  two.list[1]!.script = { body: 'B', after: 20 }
-  await using lab = await inFront(
-    await seed('least-time', at),
-    two,
-    'keepalive_requests 10000; location / { proxy_pass http://backend; }',
-  )
-  const asked = async (requests: number, clients: number) => {
-    let first = 0
-    let left = requests
-    await Promise.all(
-      Array.from({ length: clients }, async () => {
-        using client = await dial(lab.port)
-        while (left-- > 0) if ((await client.ask('/')).text === 'A') first += 1
-      }),
-    )
-    return first / requests
-  }
-  /** Sum and count of the times to the header of each peer, as the metrics have them. */
-  const times = async () => {
-    const text = await (await fetch(`${lab.sidecar.admin}/metrics`)).text()
-    return two.list.map(({ address }) => {
-      const [sum, count] = ['sum', 'count'].map((what) => {
-        const line = new RegExp(
-          `^evenkeel_peer_header_seconds_${what}\\{.*peer="${address}".*\\} (\\S+)$`,
-          'm',
-        )
-        return Number(line.exec(text)![1])
-      })
-      return { sum: sum!, count: count! }
-    })
-  }
-  await asked(20, 1)
-  // One after another, so that it is the draw that decides and not what is in flight.
-  const alone = await asked(130, 1)
-  assert.ok(alone > 0.6 && alone < 0.95, `A's share is ${alone}`)
-  const before = await times()
-  const share = await asked(2000, 8)
-  const [a, b] = (await times()).map(
-    ({ sum, count }, i) => (count - before[i]!.count) / (sum - before[i]!.sum),
-  )
-  const expected = a! / (a! + b!)
-  assert.ok(Math.abs(share - expected) < 0.03, `A's share is ${share}, by the times ${expected}`)
-  await lab.settle(2150)
-})
-
 test('connections are kept for reuse, and no more than 32 lie idle', async () => {
   await using one = await peers(1)
   await using lab = await inFront(await seed('keepalive', at), one, await seed('keepalive-location', at))
