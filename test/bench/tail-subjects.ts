@@ -18,6 +18,7 @@ export const ideal: Subject = { name: 'best possible', words: undefined }
 const known: readonly Subject[] = [
   { name: 'round_robin', words: '' },
   { name: 'least_conn', words: 'least_conn;' },
+  { name: 'random', words: 'random;' },
   { name: 'random_two', words: 'random two least_conn;' },
   { name: 'least_time_plain', words: 'least_time last_byte plain;' },
   { name: 'least_time', words: 'least_time last_byte;', target: 'default' },
