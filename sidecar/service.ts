@@ -42,7 +42,8 @@ export class Service {
       },
       own,
     )
-    this.#listeners = new Listeners(this.#serving, sharing, mostConnections, () => this.#full(sharing))
+    const most = mostConnections(sharing.threads)
+    this.#listeners = new Listeners(this.#serving, sharing, most, () => this.#full(sharing))
   }
 
   /**

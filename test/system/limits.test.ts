@@ -35,3 +35,21 @@ test('a flood of connections is closed as it comes, said once, and those before 
   assert.equal((await next.ask('/')).status, 200)
   for (const client of [...clients, next]) client.close()
 })
+
+test('what threads need for themselves is kept free of connections', async () => {
+  await using a = await backend({ after: 300, body: 'x' })
+  await using sidecar = await start(
+    `worker_processes 8;
+    http {
+      access_log off;
+      server { listen 127.0.0.1:PORT; listen 127.0.0.1:PORT2; location / { proxy_pass http://${a.address}; } }
+    }`,
+    { descriptors: 240 },
+  )
+  const clients = await Promise.all(Array.from({ length: 100 }, () => dial(sidecar.port)))
+  const replies = await Promise.all(clients.map((client) => client.ask('/').catch(() => undefined)))
+  const served = replies.filter((reply) => reply !== undefined)
+  assert.ok(served.length >= 30 && served.length < 60, `${served.length} served`)
+  assert.ok(served.every(({ status }) => status === 200))
+  for (const client of clients) client.close()
+})
