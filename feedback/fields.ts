@@ -75,7 +75,7 @@ export const groupFields = [
   'median', // median of the known averages, ms, or of the reported values; refreshed at most every 100 ms
   'medianAt',
   'reporting', // peers whose reported value counted then
-  'signal', // which value `feedback` keeps: a checksum of its name
+  'signal', // what the averages are of; see signal.ts. 0: nothing has been learnt yet
   'tries', // attempts begun, first ones and retries
   'retries', // attempts after the first of a request
   'retriesWaiting', // retries that wait for their back-off now

@@ -6,6 +6,7 @@ import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { ignore, keepReport } from './report.ts'
 import { setShare, totalShare, walkLimit } from './share-tree.ts'
+import { isCurrent } from './signal.ts'
 import type { Learning, Upstream } from './upstream.ts'
 
 /*
@@ -85,6 +86,7 @@ function release(attempt: Attempt, peer: Peer): void {
 }
 
 function learn(attempt: Attempt, peer: Peer, learning: Learning, lesson: Lesson, now: number): void {
+  if (!isCurrent(attempt.upstream)) return
   const { kind, time } = lesson
   if (kind === 'success') attempt.learnt = 'success'
   else if (kind === 'failure' || kind === 'timeout') attempt.learnt = 'failure'

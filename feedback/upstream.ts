@@ -4,6 +4,8 @@ import type { Zone } from './zone.ts'
 
 /** What a method wants learnt of every attempt; see learn.ts. */
 export interface Learning {
+  /** What is learnt, as a number; see signal.ts. Undefined where nothing else can ever have been. */
+  readonly signal?: number
   /** Which event is measured. */
   readonly mode: 'header' | 'last_byte'
   /** How much of the old average stays, 0 to 0.99 (the directive's 0 to 99, divided by 100). */

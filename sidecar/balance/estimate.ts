@@ -1,5 +1,6 @@
 import { groupIndex } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { adoptSignal } from '../../feedback/signal.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Candidates } from './candidates.ts'
@@ -40,8 +41,7 @@ export class Estimate implements Rating {
     this.#known = new Float64Array(upstream.peers.length + upstream.backups.length)
     this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
-    // What a reload took over may have been another group's.
-    upstream.zone.set('medianAt', 0)
+    adoptSignal(upstream, learning)
   }
 
   /** Sets the moment that the other questions are about, and takes the group's median and mean anew where too old. */

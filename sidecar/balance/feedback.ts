@@ -1,4 +1,5 @@
 import Type from 'typebox'
+import { signalOf } from '../../feedback/signal.ts'
 import { Draw } from './draw.ts'
 import { learningArgs, learningOf, milliseconds } from './learning-args.ts'
 import type { Method } from './method.ts'
@@ -43,6 +44,7 @@ export const feedback = {
   learning({ variable, inverse, last_byte, expire, ...args }, compile, keep = 0.9, involves = () => false) {
     return {
       ...learningOf(args, compile, keep, involves),
+      signal: signalOf(variable),
       mode: last_byte ? 'last_byte' : 'header',
       value: {
         name: variable,

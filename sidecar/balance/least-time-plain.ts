@@ -1,7 +1,8 @@
 import { groupIndex } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { peerAt, sumShares, totalShare, walkLimit } from '../../feedback/share-tree.ts'
-import type { Upstream } from '../../feedback/upstream.ts'
+import { adoptSignal } from '../../feedback/signal.ts'
+import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import type { Ask, Balancer, Env } from './method.ts'
 import { startTurns } from './round-robin.ts'
 
@@ -28,7 +29,7 @@ export class LeastTimePlain implements Balancer {
   #mean = 0
   #floor = 0
 
-  constructor(upstream: Upstream, peers: readonly Peer[], env: Env) {
+  constructor(upstream: Upstream, peers: readonly Peer[], learning: Learning, env: Env) {
     this.#upstream = upstream
     this.#peers = peers
     this.#env = env
@@ -36,8 +37,8 @@ export class LeastTimePlain implements Balancer {
     this.#places = new Int32Array(upstream.zone.capacity).fill(-1)
     for (const [place, peer] of peers.entries()) this.#places[peer.index] = place
     this.#shares = new Float64Array(peers.length)
-    // Shares that a reload took over are for another list.
-    if (this.#tree) upstream.zone.set('medianAt', 0)
+    // Shares that a reload took over are for another list: this has them taken anew as well.
+    adoptSignal(upstream, learning)
     startTurns(peers)
   }
 

@@ -1,5 +1,6 @@
 import Type from 'typebox'
 import type { Peer } from '../../feedback/peer.ts'
+import { signalOf } from '../../feedback/signal.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import { Draw } from './draw.ts'
 import { Estimate } from './estimate.ts'
@@ -55,14 +56,15 @@ export const leastTime = {
     return decay === undefined ? undefined : `decay=${decay}`
   },
   learning({ mode, best, plain, ...args }, compile, keep = 0.9, involves = () => false) {
-    const learning = learningOf(args, compile, best ? 0.98 : keep, involves)
+    const signal = signalOf(`least_time ${mode}`)
+    const learning = { ...learningOf(args, compile, best ? 0.98 : keep, involves), signal }
     return plain ? { ...learning, mode, errors: 0, decay: 0, plain } : { ...learning, mode, plain: false }
   },
   create(upstream, peers, { best, plain }, env) {
     const { learning } = upstream
     if (learning === undefined) throw new Error(`upstream "${upstream.name}" learns nothing for least_time`)
     return plain
-      ? new LeastTimePlain(upstream, peers, env)
+      ? new LeastTimePlain(upstream, peers, learning, env)
       : new LeastTime(upstream, peers, learning, best === true, env)
   },
 } as const satisfies Method<typeof args>

@@ -1,10 +1,10 @@
 import { groupIndex } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { counts } from '../../feedback/report.ts'
+import { adoptSignal } from '../../feedback/signal.ts'
 import type { Learning, ReportedValue, Upstream } from '../../feedback/upstream.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Candidates } from './candidates.ts'
-import { crcEnd, crcStart, crcText } from './crc32.ts'
 import type { Rating } from './draw.ts'
 import { Drifts, patienceMs } from './drifts.ts'
 import { merit } from './estimate.ts'
@@ -40,21 +40,7 @@ export class Reports implements Rating {
     this.#values = new Float64Array(upstream.peers.length + upstream.backups.length)
     this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
-    this.#adopt()
-  }
-
-  /** What a reload took over may be the averages of another value. */
-  #adopt(): void {
-    const { zone, peers, backups } = this.#upstream
-    const name = crcEnd(crcText(crcStart, this.#value.name))
-    zone.enter()
-    const before = zone.get('signal')
-    if (before !== 0 && before !== name) {
-      for (const { index } of [...peers, ...backups]) zone.peers.reportAt[index] = 0
-    }
-    zone.set('signal', name)
-    zone.set('medianAt', 0)
-    zone.leave()
+    adoptSignal(upstream, learning)
   }
 
   at(now: number): void {

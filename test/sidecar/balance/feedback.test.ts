@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Peer } from '../../../feedback/peer.ts'
 import { keepReport } from '../../../feedback/report.ts'
+import { signalOf } from '../../../feedback/signal.ts'
 import { feedback } from '../../../sidecar/balance/feedback.ts'
 import { Flow, percent } from '../../support/flow.ts'
 import { ask, counts, env, group, type PeerSketch, turns } from '../../support/peers.ts'
@@ -350,6 +351,7 @@ describe('the arguments of feedback', () => {
   test('have the defaults of the group', () => {
     const { value, ...rest } = feedback.learning({ variable: '$load' }, variable, 0.8)
     assert.deepEqual(rest, {
+      signal: signalOf('$load'),
       mode: 'header',
       factor: 0.8,
       errors: 3,

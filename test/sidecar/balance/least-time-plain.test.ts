@@ -94,7 +94,7 @@ test('passes over peers of a later configuration that lie beyond the zone it has
 test('walks its backups, which are not in the tree', () => {
   const upstream = group(large, { backups: large, learning: leastTime.learning(plain, () => () => '') })
   const dice = env()
-  const backups = new LeastTimePlain(upstream, upstream.backups, dice)
+  const backups = new LeastTimePlain(upstream, upstream.backups, upstream.learning!, dice)
   const { avg, share } = upstream.zone.peers
   for (const { index } of upstream.backups) avg[index] = index === 200 ? 1 : 10
   const picks = 20_000

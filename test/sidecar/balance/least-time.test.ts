@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Call } from '../../../feedback/call.ts'
 import type { Peer } from '../../../feedback/peer.ts'
+import { signalOf } from '../../../feedback/signal.ts'
 import { leastTime } from '../../../sidecar/balance/least-time.ts'
 import { Flow, percent } from '../../support/flow.ts'
 import { ask, counts } from '../../support/peers.ts'
@@ -307,6 +308,7 @@ describe('the arguments of least_time', () => {
 
   test('have the defaults of the group and of best', () => {
     assert.deepEqual(learning({ mode: 'header' }), {
+      signal: signalOf('least_time header'),
       mode: 'header',
       factor: 0.9,
       errors: 3,
