@@ -101,6 +101,21 @@ export function weigh({ zone, index }: Peer, factor: number): void {
   if (zone.peers.weightFactor[index] === factor) return
   zone.peers.weightFactor[index] = factor
   zone.set('mostFactor', mostFactor(zone))
+  settleTurns(zone)
+}
+
+/**
+ * Cuts the turns down to one round of the weights as they are now: what is left of a weight of a thousand would
+ * otherwise give the others hundreds of requests in a row.
+ */
+function settleTurns(zone: Zone): void {
+  const { tenant, weightFactor, effectiveWeight, currentWeight } = zone.peers
+  let round = 0
+  for (let i = 0; i < zone.capacity; i++) if (tenant[i] !== 0) round += effectiveWeight[i]! * weightFactor[i]!
+  for (let i = 0; i < zone.capacity; i++) {
+    const turn = currentWeight[i]!
+    if (Math.abs(turn) > round) currentWeight[i] = Math.sign(turn) * round
+  }
 }
 
 /** The greatest factor of the zone's peers, which random draws are held against; 0 where all are 1. */

@@ -48,7 +48,7 @@ function obey(word: string, order: Order): boolean {
   if (digits === '') return false
   const number = Number(digits)
   if (percent && name !== 'maxconn:') {
-    order.weightFactor = number / 100
+    order.weightFactor = Math.min(number, largestPercent) / 100
     // The two say the same thing: the later word holds.
     delete order.weight
   } else if (!percent && name === 'maxconn:') {
@@ -60,5 +60,6 @@ function obey(word: string, order: Order): boolean {
   return true
 }
 
-/** HAProxy's. */
+/** HAProxy's. A larger percentage it takes for this one. */
 const largestWeight = 256
+const largestPercent = 25_600

@@ -4,7 +4,7 @@ import { crcEnd, crcStart, crcText } from './crc32.ts'
 import type { Ask, Balancer } from './method.ts'
 import { maxDraws } from './random.ts'
 import { type Ring, ringOf } from './ring.ts'
-import { RoundRobin } from './round-robin.ts'
+import { effectiveOf, leftOf, RoundRobin, turn } from './round-robin.ts'
 
 /**
  * By the hash of a key on a ring of points: a change of one server moves only its keys. A point stands for the
@@ -115,7 +115,7 @@ interface Division {
 }
 
 function weightOf(peer: Peer): number {
-  return peer.zone.peers.effectiveWeight[peer.index]!
+  return leftOf(peer, effectiveOf(peer))
 }
 
 /** One turn of smooth weighted round robin among the ready peers of one server. */
@@ -125,11 +125,10 @@ function turnOf(members: readonly Peer[], ask: Ask): Peer | undefined {
   for (let i = 0; i < members.length; i++) {
     const peer = members[i]!
     if (!ask.ready(peer)) continue
-    const { currentWeight, effectiveWeight } = peer.zone.peers
-    const gain = effectiveWeight[peer.index]!
+    const { currentWeight } = peer.zone.peers
+    const gain = turn(peer, ask.now)
     total += gain
     currentWeight[peer.index]! += gain
-    if (gain < peer.options.weight) effectiveWeight[peer.index] = gain + 1
     if (best === undefined || currentWeight[peer.index]! > currentWeight[best.index]!) best = peer
   }
   if (best !== undefined) best.zone.peers.currentWeight[best.index]! -= total

@@ -1,7 +1,7 @@
 import Type from 'typebox'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Ask, Balancer, Method } from './method.ts'
-import { leftOf, normalised, ramp, startTurns, turn, weightOf } from './round-robin.ts'
+import { effectiveOf, leftOf, normalised, ramp, startTurns, turn, weightOf } from './round-robin.ts'
 
 /**
  * The peer with the fewest requests in progress for its weight; among equals smooth weighted round robin.
@@ -125,9 +125,7 @@ export class LeastConn implements Balancer {
     )
     const rest = 1 - behind.reduce((a, b) => a + b, 0)
     const turns = this.#peers.map((peer, i) =>
-      ahead[i] && loads[i] === least
-        ? leftOf(peer, peer.zone.peers.effectiveWeight[peer.index]!) * parts[i]!
-        : 0,
+      ahead[i] && loads[i] === least ? leftOf(peer, effectiveOf(peer)) * parts[i]! : 0,
     )
     if (!turns.some((turn) => turn > 0)) turns[loads.findIndex((load, i) => ahead[i] && load === least)] = 1
     return normalised(turns).map((share, i) => share * rest + behind[i]!)

@@ -41,7 +41,7 @@ export class RoundRobin implements Balancer {
 
   shares(ready: (peer: Peer) => boolean, now: number): number[] {
     const weights = this.#peers.map((peer) =>
-      ready(peer) ? leftOf(peer, peer.zone.peers.effectiveWeight[peer.index]!) * ramp(peer, now) : 0,
+      ready(peer) ? leftOf(peer, effectiveOf(peer)) * ramp(peer, now) : 0,
     )
     // Where all have lost their weight by failing, the first in order is taken.
     if (!weights.some((weight) => weight > 0)) {
@@ -69,6 +69,14 @@ export function weightOf(peer: Peer): number {
   return leftOf(peer, peer.options.weight)
 }
 
+/**
+ * The weight as far as failures have left it. While a reload is under way a thread that still goes by the configuration
+ * before it may raise it to what was configured there.
+ */
+export function effectiveOf({ zone, index, options }: Peer): number {
+  return Math.min(zone.peers.effectiveWeight[index]!, options.weight)
+}
+
 /** What an agent on the peer leaves of a weight. */
 export function leftOf({ zone, index }: Peer, weight: number): number {
   return weight * zone.peers.weightFactor[index]!
@@ -86,10 +94,10 @@ export function ramp(peer: Peer, now: number): number {
 export function turn(peer: Peer, now: number): number {
   const { effectiveWeight, weightFactor } = peer.zone.peers
   const { index, options } = peer
-  const have = effectiveWeight[index]!
+  const have = effectiveOf(peer)
   const left = have * weightFactor[index]!
   if (options.slow_start > 0) return left * throttle(peer, now)
-  if (have < options.weight) effectiveWeight[index] = have + 1
+  effectiveWeight[index] = Math.min(options.weight, have + 1)
   return left
 }
 

@@ -21,6 +21,11 @@ test('each word has its order', () => {
   assert.deepEqual(readAgentLine('up').orders, { operational: 'up' })
 })
 
+test('a percentage has the bounds that HAProxy gives it', () => {
+  assert.deepEqual(readAgentLine('25600%').orders, { weightFactor: 256 })
+  assert.deepEqual(readAgentLine('weight:999999999%').orders, { weightFactor: 256 })
+})
+
 test('words stand between blanks, tabs and commas, in any order and case', () => {
   const all = { weightFactor: 0.5, maxConns: 3, administrative: 'ready', operational: 'up' }
   assert.deepEqual(readAgentLine('up 50% maxconn:3 ready').orders, all)

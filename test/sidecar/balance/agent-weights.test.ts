@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { obey } from '../../../feedback/agent.ts'
 import type { Peer } from '../../../feedback/peer.ts'
+import { ConsistentHash } from '../../../sidecar/balance/consistent-hash.ts'
 import { LeastConn } from '../../../sidecar/balance/least-conn.ts'
 import { Random, RandomTwo } from '../../../sidecar/balance/random.ts'
 import { RoundRobin } from '../../../sidecar/balance/round-robin.ts'
@@ -104,4 +105,43 @@ test('where no agent has changed a weight, random throws no more dice than befor
   })
   balancer.pick(ask())
   assert.equal(throws, 1)
+})
+
+test('a weight that was raised high and taken back leaves nobody waiting for its turn', () => {
+  const [a, b] = peers([1, 1])
+  const balancer = new RoundRobin([a!, b!])
+  obey(a!, { weightFactor: 200 })
+  turns(100, () => balancer.pick(ask()))
+  obey(a!, { weightFactor: 1 })
+  const after = turns(12, () => balancer.pick(ask())).split(' ')
+  const most = Math.max(...['a', 'b'].map((name) => after.filter((each) => each === name).length))
+  assert.ok(most <= 8, after.join(' '))
+})
+
+test('a server of several addresses shares a key out by what their agents leave them', () => {
+  const list = peers([
+    { weight: 2, server: 'many' },
+    { weight: 2, server: 'many' },
+    { weight: 2, server: 'one' },
+  ])
+  const balancer = new ConsistentHash(list, () => 'key')
+  obey(list[0]!, { weightFactor: 0.5 })
+  const [first, second] = balancer.shares(ready, 0)
+  assert.ok(Math.abs(second! / first! - 2) < 1e-9)
+  const found = counts(300, () => balancer.pick(ask()))
+  const of = (name: string) => found.get(name) ?? 0
+  assert.ok(of('c') === 300 || (of('a') === 100 && of('b') === 200), JSON.stringify([...found]))
+})
+
+test('a weight that a thread of the configuration before raises does not outlast it', () => {
+  const [a, b] = peers([1, 1])
+  const balancer = new RoundRobin([a!, b!])
+  a!.zone.peers.effectiveWeight[a!.index] = 10
+  a!.zone.peers.selected[a!.index] = 1
+  assert.deepEqual(balancer.shares(ready, 0), [0.5, 0.5])
+  assert.equal(
+    turns(4, () => balancer.pick(ask())),
+    'a b a b',
+  )
+  assert.equal(a!.zone.peers.effectiveWeight[a!.index], 1)
 })
