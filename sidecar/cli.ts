@@ -63,6 +63,10 @@ export function parseArguments(words: readonly string[]): Invocation {
   }
   for (let i = 0; i < words.length; i++) {
     const word = words[i]!
+    if (word === '--help' || word === '--version') {
+      mark(asked, word === '--help' ? 'h' : 'v')
+      continue
+    }
     if (!word.startsWith('-')) throw new UsageError(`invalid option: "${word}"`)
     for (let j = 1; j < word.length; j++) {
       const letter = word[j]!

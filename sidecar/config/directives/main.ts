@@ -88,7 +88,7 @@ export const mainDirectives = [
     in: ['main'],
     doc: 'Number of worker threads, 64 at most; `auto` is one a processor. A change takes effect at the next start.',
     default: '1',
-    args: Type.Union([Type.Literal('auto'), integer(1, 1024)]),
+    args: Type.Union([Type.Literal('auto'), integer(1, 64)]),
     wrong: (word) => `invalid value "${word}" in "worker_processes" directive`,
   }),
 ]

@@ -10,6 +10,9 @@ import { formatTime, timeMs } from '../units.ts'
 
 const defaultKind = probeKinds[0]
 
+/** Kinds whose answers have nothing that a test could look at. */
+const mute: ReadonlySet<string> = new Set(['tcp', 'agent', 'backlog'])
+
 /** Arguments of the location's request, which only kinds that send it can use. */
 const ofRequests = ['uri', 'method'] as const
 
@@ -68,15 +71,24 @@ export const probeDirectives = [
       // The schema is put together of parts, so its type does not say what it checks.
       const line = given as ProbeLine
       const kind: ProbeKind = kindOf(line.type ?? defaultKind.name)!
+      if (line.name.includes('=')) {
+        throw new Fault(`the first argument is the probe's name, and "${line.name}" looks like a parameter`)
+      }
       const { names, required } = own(kind)
       const foreign = probeKinds.flatMap((other) => own(other).names).filter((name) => !names.includes(name))
       if (!kind.http) foreign.push(...ofRequests)
+      if (mute.has(kind.name)) foreign.push('test')
       for (const [name, value] of Object.entries(line)) {
         if (!foreign.includes(name)) continue
         throw new Fault(`type=${kind.name} does not support parameter "${name}=${value}"`, name)
       }
-      for (const name of required) {
+      // A peer's own port speaks the protocol of its clients.
+      const asked = kind.name === 'agent' ? [...required, 'port'] : required
+      for (const name of asked) {
         if (!(name in line)) throw new Fault(`type=${kind.name} requires parameter "${name}"`)
+      }
+      if (line.test !== undefined && !line.test.includes('$')) {
+        throw new Fault(`parameter "test=${line.test}" has no variable, it would always be the same`, 'test')
       }
       const { interval, timeout } = line
       if (interval !== undefined && timeMs(interval)! < kind.leastInterval) {

@@ -122,7 +122,7 @@ test('several probes of nested locations and servers are one group’s', async (
   const probes = await probesOf(`
     server { listen 8080; location / { proxy_pass http://backend; upstream_probe a; upstream_probe b type=tcp;
       location /x { proxy_pass http://BACKEND/y; upstream_probe c test=$good; } } }
-    server { listen 8081; location / { proxy_pass http://backend; upstream_probe d type=agent send=hello.txt; } }`)
+    server { listen 8081; location / { proxy_pass http://backend; upstream_probe d type=agent port=9 send=hello.txt; } }`)
   assert.deepEqual(
     probes.map(({ name, kind, location: where }) => `${name} ${kind.name} ${where}`),
     ['a http /', 'b tcp /', 'c http /x', 'd agent /'].toSorted(),
