@@ -178,7 +178,7 @@ export class Listeners {
     })
     const open: Open = { spec, server, removed: false }
     tune(server, spec)
-    server.on('connection', (socket) => this.#connected(socket))
+    server.on('connection', (socket) => this.#connected(open, socket))
     server.on('request', (request, response) => {
       this.#inTurn(request.socket, () => this.#request(open, request, response, undefined, false))
     })
@@ -213,9 +213,16 @@ export class Listeners {
     this.#dropped()
   }
 
-  #connected(socket: Socket): void {
+  #connected(open: Open, socket: Socket): void {
     if (this.#full) {
       this.#drop()
+      socket.destroy()
+      return
+    }
+    // The socket keeps the address that it is asked for now: a client that resets its connection takes it with it.
+    if (socket.remoteAddress === undefined && open.spec.address.kind === 'tcp') {
+      // Gone before it was accepted. Nobody waits for answers, and what it sent would look like a Unix socket's.
+      this.counts.accepted += 1
       socket.destroy()
       return
     }

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backend } from '../../support/backend.ts'
 import { ask, Client, dial } from '../../support/client.ts'
 import { eventually, lab } from '../../support/invariants.ts'
+import { start } from '../../support/sidecar.ts'
 
 test('a client that leaves a stalled download which is to be finished nevertheless lets the peer finish', async () => {
   const piece = Buffer.alloc(1 << 20)
@@ -184,4 +186,34 @@ test('a client that sends all of a body before it reads gets the answer that cam
     client.close()
   }
   await it.settle(asked.length, { seen: false })
+})
+
+test('a client that is gone before it is accepted is not taken for one of a Unix socket', async () => {
+  await using a = await backend({ body: 'a' })
+  await using sidecar = await start(`http {
+    access_log access.log combined;
+    set_real_ip_from unix:;
+    real_ip_header X-Forwarded-For;
+    server { listen 127.0.0.1:PORT; location / { proxy_pass http://${a.address}; } }
+  }`)
+  const request = 'GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n'
+  const leave = async () => {
+    const client = await dial(sidecar.port)
+    await client.write(request)
+    client.reset()
+  }
+  for (let round = 0; round < 10; round++) await Promise.all(Array.from({ length: 40 }, leave))
+  using last = await dial(sidecar.port)
+  await last.write(request)
+  assert.equal((await last.reply()).status, 200)
+  await eventually('nothing is open but the last', async () => {
+    const { active, idle } = await sidecar.json<{ active: number; idle: number }>('/status/connections')
+    return active === 0 && idle === 1
+  })
+  const log = await readFile(`${sidecar.folder}/access.log`, 'latin1')
+  const addresses = log
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(' ')[0])
+  assert.deepEqual([...new Set(addresses)], ['127.0.0.1'])
 })
