@@ -18,6 +18,12 @@ export interface Recurring {
 }
 
 /**
+ * How many are told of in one go. Then whatever else the process does has as long as what came of them has taken: where
+ * more is due than can be done it comes late, and the requests of clients do not.
+ */
+const most = 64
+
+/**
  * Says when each of many is due, with one timer for all of them: it waits for whoever is next. One that comes late,
  * as after a pause of the process, comes once and not as often as it was missed, and keeps its rhythm.
  */
@@ -45,8 +51,9 @@ export class DueQueue<T extends Recurring> {
     this.#arm()
   }
 
-  #arm(): void {
-    const next = this.#items.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY
+  /** @param notBefore monotonic milliseconds */
+  #arm(notBefore = Number.NEGATIVE_INFINITY): void {
+    const next = Math.max(notBefore, this.#items.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY)
     if (next === this.#wakeAt) return
     this.#cancel?.()
     this.#cancel = undefined
@@ -59,15 +66,29 @@ export class DueQueue<T extends Recurring> {
     this.#wakeAt = Number.POSITIVE_INFINITY
     this.#cancel = undefined
     const now = this.#timers.now()
-    for (;;) {
+    for (let told = 0; ; told++) {
       const next = this.#items.at(-1)
       if (next === undefined || next.dueAt > now) break
+      if (told === most) {
+        this.#rest(now)
+        return
+      }
       this.#items.pop()
       next.dueAt += next.interval * (1 + Math.floor((now - next.dueAt) / next.interval))
       this.#insert(next)
       this.#due(next)
     }
     this.#arm()
+  }
+
+  /** Pauses as long as what has been begun since a moment takes, which only the next turn of the loop can tell. */
+  #rest(since: number): void {
+    this.#wakeAt = Number.NaN
+    this.#cancel = this.#timers.after(0, () => {
+      const now = this.#timers.now()
+      this.#cancel = undefined
+      this.#arm(now + (now - since))
+    })
   }
 
   #insert(item: T): void {
