@@ -78,7 +78,10 @@ test('a thread that dies when the listeners have closed is not replaced, and nob
 
 test('a thread that dies before the listeners close is replaced by one that drains too', async () => {
   await using a = await backend({ body: 'a' })
-  const text = config({ top: 'drain_delay 2s;', groups: `upstream u { server ${a.address}; }` })
+  const text = config({
+    top: 'drain_delay 60s; drain_timeout 60s;',
+    groups: `upstream u { server ${a.address}; }`,
+  })
   await using sidecar = await start(text, faults)
   sidecar.signal('SIGTERM')
   await sidecar.logged(/draining/)
@@ -91,7 +94,8 @@ test('a thread that dies before the listeners close is replaced by one that drai
     const reply = await client.ask('/')
     assert.deepEqual([reply.status, reply.header('connection')], [200, 'close'])
   }
-  assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
+  sidecar.signal('SIGTERM')
+  assert.deepEqual(await sidecar.exited, { code: 1, signal: null })
 })
 
 test('a reload waits for a thread that has only just begun', async () => {
