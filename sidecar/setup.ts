@@ -28,6 +28,8 @@ export interface WorkerData {
   /** Wall clock milliseconds at which the program began. */
   readonly startedAt: number
   readonly tally: SharedTally
+  /** By which threads take turns at a pipe; see pipe-turns.ts. */
+  readonly turns: SharedArrayBuffer
   /** Where it hears of zones that have moved. */
   readonly moves: MessagePort
   readonly setup: Setup

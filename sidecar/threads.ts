@@ -14,6 +14,7 @@ import type { Order, Report, Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
+import { endTurns, shareTurns } from './telemetry/pipe-turns.ts'
 import { Thread } from './thread.ts'
 
 /** Most threads; more would only stand in each other's way. */
@@ -166,6 +167,7 @@ export class Threads implements Crew {
           clock: clockOrigin(),
           startedAt: this.#startedAt,
           tally: this.#tally.share(),
+          turns: shareTurns(),
           setup,
           faults: process.env['EVENKEEL_TEST_FAULTS'] === '1',
         },
@@ -184,6 +186,7 @@ export class Threads implements Crew {
     const { row, serving, leaving, bornAt } = thread
     if (this.#threads[row] === thread) this.#threads[row] = undefined
     this.#tally.clear(row)
+    endTurns(row)
     for (const zone of this.#zones) {
       zone.enter()
       recall(zone, row)

@@ -17,6 +17,7 @@ import { reopenLogs } from './telemetry/access-log.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
+import { joinTurns } from './telemetry/pipe-turns.ts'
 import { version } from './version.ts'
 
 if (parentPort === null) throw new Error('worker.ts is for threads of the program')
@@ -25,6 +26,7 @@ const main = parentPort
 const data = workerData as WorkerData
 
 setClock(data.clock)
+joinTurns(data.turns, data.thread)
 
 /** Zones that have moved since the last look. */
 function followMoves(): void {

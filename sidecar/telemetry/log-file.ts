@@ -1,5 +1,6 @@
 import { closeSync, write as writeLater, writeSync } from 'node:fs'
-import { isFull, openSink, type Sink, standard, writeAll } from './log-sink.ts'
+import { isFull, nap, openSink, type Sink, standard, writeAll } from './log-sink.ts'
+import { PipeTurn } from './pipe-turns.ts'
 import { failureText } from './system-error.ts'
 
 /** Characters that may wait while a file takes no more; lines beyond are dropped and counted. */
@@ -9,9 +10,13 @@ const enough = 16 * 1024
 /** A pipe takes so many bytes as one: lines of several threads, or processes, do not mix then (Linux's PIPE_BUF). */
 const pipeUnit = 4096
 /** After how many milliseconds a full pipe is tried again. */
-const fullPipeMs = 20
+const fullPipeMs = 5
+/** And after how many one at which it is another thread's turn. */
+const turnMs = 1
 /** Trouble with one file is told of once in so many milliseconds. */
 const troubleMs = 60_000
+
+const lineFeed = Buffer.from('\n')
 
 /**
  * One log file: takes whole lines and never makes its caller wait or fail. Lines are gathered and written together
@@ -25,8 +30,10 @@ export class LogFile {
   readonly #trouble: (text: string) => void
   #sink: Sink | undefined
   #pending = ''
-  /** What is left of a line that a pipe has taken in part. */
+  /** What a pipe has not taken, and whether it has taken a part of the same line. */
   #rest: Buffer | undefined
+  #begun = false
+  readonly #turn: PipeTurn
   #scheduled = false
   #writing = false
   /** Part of a line was written and the rest was lost: the next one must not begin in its midst. */
@@ -42,6 +49,7 @@ export class LogFile {
    */
   constructor(path: string, trouble: (text: string) => void = () => {}) {
     this.path = path
+    this.#turn = new PipeTurn(path)
     this.#trouble = trouble
     this.#sink = openSink(path)
   }
@@ -87,12 +95,15 @@ export class LogFile {
   flushSync(): void {
     const sink = this.#opened()
     const until = performance.now() + 100
+    if (sink?.kind === 'pipe') while (!this.#takeTurn() && performance.now() < until) nap()
     for (;;) {
       const data = this.#rest ?? this.#take(sink?.kind === 'file' ? mostPending : pipeUnit)
       this.#rest = undefined
-      if (data.length === 0) return
+      if (data.length === 0) break
       if (sink) this.#lost(data.subarray(writeAll(sink.fd, data, until)))
     }
+    this.#begun = false
+    this.#turn.free()
   }
 
   /** Writes what waits and gives the file back; the next line opens it again. */
@@ -128,24 +139,45 @@ export class LogFile {
   }
 
   #flushPipe(fd: number): void {
+    if (!this.#takeTurn()) {
+      this.#later(turnMs)
+      return
+    }
     for (;;) {
       const data = this.#rest ?? this.#take(pipeUnit)
-      if (data.length === 0) return
+      if (data.length === 0) break
+      this.#turn.mark(this.#begun || data.length > pipeUnit)
       this.#rest = undefined
       try {
         const written = writeSync(fd, data)
-        if (written < data.length) this.#rest = data.subarray(written)
+        this.#begun = written < data.length
+        if (this.#begun) this.#rest = data.subarray(written)
       } catch (error) {
         if (isFull(error)) {
           this.#rest = data
-          this.#writing = true
-          // A reader that has stopped must not keep the process alive.
-          setTimeout(() => this.#written(), fullPipeMs).unref()
-          return
+          this.#later(fullPipeMs)
+          break
         }
+        this.#begun = false
         this.#fail(error, data)
       }
     }
+    if (!this.#begun) this.#turn.free()
+  }
+
+  #takeTurn(): boolean {
+    const turn = this.#turn.take()
+    if (turn !== 'torn') return turn
+    // Another thread has died in the midst of a line.
+    if (this.#rest === undefined) this.#torn = true
+    else this.#rest = Buffer.concat([lineFeed, this.#rest])
+    return true
+  }
+
+  #later(ms: number): void {
+    this.#writing = true
+    // A reader that has stopped must not keep the process alive.
+    setTimeout(() => this.#written(), ms).unref()
   }
 
   #flushLater(sink: Exclude<Sink, { kind: 'pipe' }>): void {

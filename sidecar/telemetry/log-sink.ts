@@ -65,9 +65,14 @@ export function writeAll(fd: number, data: Buffer, until: number): number {
       if (from === data.length) return from
     } catch (error) {
       if (!isFull(error) || performance.now() > until) return from
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
+      nap()
     }
   }
+}
+
+/** Stands still for a moment. */
+export function nap(): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2)
 }
 
 export function isFull(error: unknown): boolean {
