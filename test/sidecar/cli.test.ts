@@ -23,6 +23,8 @@ test('every letter is read', () => {
   })
   assert.deepEqual(asked('-h'), { help: true })
   assert.deepEqual(asked('-?'), { help: true })
+  assert.deepEqual(asked('--help'), { help: true })
+  assert.deepEqual(asked('--version'), { version: 'short' })
   assert.deepEqual(asked('-v'), { version: 'short' })
   assert.deepEqual(asked('-V'), { version: 'long' })
   assert.deepEqual(asked('-s', 'reopen'), { signal: 'reopen' })
@@ -46,7 +48,7 @@ const refusals: [string[], string][] = [
   [['x'], 'invalid option: "x"'],
   [['-x'], 'invalid option: "x"'],
   [['-tx'], 'invalid option: "x"'],
-  [['--help'], 'invalid option: "-"'],
+  [['--helpless'], 'invalid option: "-"'],
   [['-c'], 'option "-c" requires file name'],
   [['-tc'], 'option "-c" requires file name'],
   [['-c', ''], 'option "-c" requires file name'],
