@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { countRequest, mayRetry, recent, retryBegan, retryWaits } from '../../feedback/budget.ts'
 import type { RetryBudget } from '../../feedback/policy.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import { Clock } from '../support/clock.ts'
 import { group } from '../support/peers.ts'
+import { fc } from '../support/property.ts'
 
 function requests(upstream: Upstream, n: number, now: number): void {
   for (let i = 0; i < n; i++) countRequest(upstream, now)

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { obey } from '../../feedback/agent.ts'
 import { type Adopted, adopt, retire, type Wanted } from '../../feedback/carry.ts'
 import { peerFields } from '../../feedback/fields.ts'
@@ -11,6 +10,7 @@ import { enrol, judgeProbe } from '../../feedback/probe-health.ts'
 import { setShare, totalShare } from '../../feedback/share-tree.ts'
 import { type Learning, Upstream } from '../../feedback/upstream.ts'
 import { attempted, chosen, ended } from '../support/attempts.ts'
+import { fc } from '../support/property.ts'
 
 /** A server to ask for: its name alone, or with what differs from the defaults. */
 type Sketch = string | ({ readonly name: string; readonly server?: string } & Partial<ServerOptions>)

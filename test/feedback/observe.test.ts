@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import fc from 'fast-check'
 import { type PeerStateEvent, peerStateChannel } from '../../feedback/channels.ts'
 import { peerFields } from '../../feedback/fields.ts'
 import { read } from '../../feedback/histogram.ts'
@@ -12,6 +11,7 @@ import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import { attempted, chosen, type End, ended } from '../support/attempts.ts'
 import { Clock } from '../support/clock.ts'
 import { group } from '../support/peers.ts'
+import { fc } from '../support/property.ts'
 
 const learning: Learning = { mode: 'header', factor: 0.9, errors: 3, decay: 10_000, account: undefined }
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { peerAt, setShare, sumShares, totalShare } from '../../feedback/share-tree.ts'
 import { Zone } from '../../feedback/zone.ts'
+import { fc } from '../support/property.ts'
 
 /** Whole numbers add up without rounding, so the places can be compared exactly. */
 const changes = (capacity: number) =>

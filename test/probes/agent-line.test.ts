@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { readAgentLine } from '../../probes/agent-line.ts'
+import { fc } from '../support/property.ts'
 
 test('each word has its order', () => {
   assert.deepEqual(readAgentLine('75%').orders, { weightFactor: 0.75 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { checkRequest, servingStatus, statusName } from '../../probes/grpc-health.ts'
+import { fc } from '../support/property.ts'
 
 /** A message behind its prefix. */
 function framed(message: readonly number[], flag = 0): Buffer {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { obey, type PeerOrders } from '../../../feedback/agent.ts'
 import { Call } from '../../../feedback/call.ts'
 import { measured, observe } from '../../../feedback/observe.ts'
@@ -9,6 +8,7 @@ import type { Peer } from '../../../feedback/peer.ts'
 import type { Balancer } from '../../../sidecar/balance/method.ts'
 import { type Group, Selection } from '../../../sidecar/balance/pick.ts'
 import { env, type PeerSketch } from '../../support/peers.ts'
+import { fc } from '../../support/property.ts'
 import { type Variant, variants } from '../../support/variants.ts'
 
 /** What is known of a peer without its numbers in the zone: what the rules of passive health say in words. */

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import fc from 'fast-check'
 import type { Peer } from '../../../feedback/peer.ts'
 import { keepReport } from '../../../feedback/report.ts'
 import { signalOf } from '../../../feedback/signal.ts'
 import { feedback } from '../../../sidecar/balance/feedback.ts'
 import { Flow, percent } from '../../support/flow.ts'
 import { ask, counts, env, group, type PeerSketch, turns } from '../../support/peers.ts'
+import { fc } from '../../support/property.ts'
 
 const load = { variable: '$load', decay: '0s' }
 const inverse = { ...load, inverse: true }

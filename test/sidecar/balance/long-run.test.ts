@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { Call } from '../../../feedback/call.ts'
 import { observe } from '../../../feedback/observe.ts'
 import type { Attempt } from '../../../feedback/outcome.ts'
@@ -8,6 +7,7 @@ import { Selection } from '../../../sidecar/balance/pick.ts'
 import { RoundRobin } from '../../../sidecar/balance/round-robin.ts'
 import { seeded } from '../../support/dice.ts'
 import { ask, env, peers } from '../../support/peers.ts'
+import { fc } from '../../support/property.ts'
 import { variants } from '../../support/variants.ts'
 
 const weights = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 6, size: 'max' })

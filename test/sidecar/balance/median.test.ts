@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { median } from '../../../sidecar/balance/median.ts'
+import { fc } from '../../support/property.ts'
 
 test('is the middle of the sorted numbers, or the mean of the middle two', () => {
   assert.equal(median(Float64Array.from([5, 1, 3]), 3), 3)

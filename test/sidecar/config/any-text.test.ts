@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { objectShape } from '../../../sidecar/config/args.ts'
 import type { Context, Directive } from '../../../sidecar/config/directive.ts'
 import { areas, blocks, directivesIn } from '../../../sidecar/config/directives.ts'
@@ -8,6 +7,7 @@ import { ConfigError } from '../../../sidecar/config/error.ts'
 import { loadText, type Syntax } from '../../../sidecar/config/load.ts'
 import { printModel } from '../../../sidecar/config/print.ts'
 import { type Shape, shapeOf } from '../../../sidecar/config/schema.ts'
+import { fc } from '../../support/property.ts'
 
 const names = [
   ...areas.flatMap((area) => area.directives.map((entry) => entry.name)),

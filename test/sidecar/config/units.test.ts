@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { formatSize, formatTime, secondsMs, sizeBytes, timeMs } from '../../../sidecar/config/units.ts'
+import { fc } from '../../support/property.ts'
 
 test('reads times with units from the greatest to the least, and bare seconds', () => {
   const times = {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import {
   escapeArgs,
   escapeUri,
@@ -11,6 +10,7 @@ import {
   parseTarget,
   unescapeRedirect,
 } from '../../../sidecar/proxy/uri.ts'
+import { fc } from '../../support/property.ts'
 
 test('a path is decoded, its slashes merged and its dots resolved', () => {
   const paths: Record<string, string> = {

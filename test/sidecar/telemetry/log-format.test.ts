@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import { Call } from '../../../feedback/call.ts'
 import { Attempt } from '../../../feedback/outcome.ts'
 import { Variables } from '../../../feedback/variables.ts'
@@ -13,6 +12,7 @@ import {
   escapeText,
 } from '../../../sidecar/telemetry/log-format.ts'
 import { group } from '../../support/peers.ts'
+import { fc } from '../../support/property.ts'
 
 function line(format: string, mode: Escape, fields: Partial<Call> = {}, variables = new Variables()): string {
   return compileFormat(format, mode, variables)(Object.assign(new Call(), fields))

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import fc from 'fast-check'
 import type { HeadContext, ResponseHead } from '../../../../sidecar/proxy/http1/head.ts'
 import { ResponseParser } from '../../../../sidecar/proxy/http1/response-parser.ts'
+import { fc } from '../../../support/property.ts'
 
 /** Feeds a response in the given pieces and writes down what the parser told, one word a fact. */
 function read(
