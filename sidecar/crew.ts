@@ -6,7 +6,7 @@ import type { ListenSpec } from './proxy/listener.ts'
 import { Service } from './service.ts'
 import type { Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
-import { logFiles } from './telemetry/log-files.ts'
+import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
 
 /** Who serves clients: this thread, or others. */
 export interface Crew {
@@ -29,7 +29,7 @@ export interface Crew {
   destroy(): void
   /** Opens log files anew. */
   reopen(): void
-  /** The end: what logs hold is written. Never rejects, and takes half a second at most. */
+  /** The end: what logs hold is written. Never rejects, and takes two seconds at most. */
   leave(): Promise<void>
   readonly threads: { readonly running: number; readonly replaced: number }
 }
@@ -87,6 +87,6 @@ export class OneThread implements Crew {
   }
 
   async leave(): Promise<void> {
-    logFiles.flushSync()
+    await logFiles.settle(lastLinesMs)
   }
 }

@@ -13,7 +13,7 @@ import type { ListenSpec } from './proxy/listener.ts'
 import type { Order, Report, Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
 import { errorLog } from './telemetry/error-log.ts'
-import { logFiles } from './telemetry/log-files.ts'
+import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
 import { endTurns, shareTurns } from './telemetry/pipe-turns.ts'
 import { Thread } from './thread.ts'
 
@@ -25,7 +25,7 @@ const shortLife = 1000
 const shortestWait = 100
 const longestWait = 10_000
 /** How long threads have to write their logs at the end, milliseconds. */
-const farewell = 500
+const farewell = 1500
 
 /** How many threads a configuration asks for. nginx's default is one. */
 export function threadsWanted({ worker_processes: asked }: Model): number {
@@ -138,7 +138,7 @@ export class Threads implements Crew {
     const ends = this.#threads.flatMap((thread) => thread?.gone ?? [])
     this.#order({ kind: 'leave' })
     await Promise.race([Promise.all(ends), wait(farewell)])
-    logFiles.flushSync()
+    await logFiles.settle(lastLinesMs)
   }
 
   /**

@@ -16,7 +16,7 @@ import { accessLogPaths } from './source.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
-import { logFiles } from './telemetry/log-files.ts'
+import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
 import { joinTurns } from './telemetry/pipe-turns.ts'
 import { version } from './version.ts'
 
@@ -122,8 +122,7 @@ main.on('message', (order: Order) => {
       reopenLogs()
       return
     case 'leave':
-      logFiles.flushSync()
-      process.exit()
+      void logFiles.settle(lastLinesMs).then(() => process.exit())
       return
     case 'fault':
       if (data.faults) throw new Error('asked for by a test')

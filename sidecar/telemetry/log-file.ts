@@ -91,6 +91,11 @@ export class LogFile {
     }
   }
 
+  /** Whether anything waits or is being written. */
+  get busy(): boolean {
+    return this.#writing || this.#pending !== '' || this.#rest !== undefined
+  }
+
   /** Writes what waits now, even if that takes a moment (a tenth of a second at most): for the end of the process. */
   flushSync(): void {
     const sink = this.#opened()

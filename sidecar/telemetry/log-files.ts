@@ -1,4 +1,8 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { LogFile } from './log-file.ts'
+
+/** How long log files have for their last lines at the end, milliseconds. */
+export const lastLinesMs = 300
 
 /** All log files of the process: one of a path, shared by all logs that go there. */
 export class LogFiles {
@@ -46,6 +50,16 @@ export class LogFiles {
     return sum
   }
   #dropped = 0
+
+  /**
+   * Waits until everything is written, for so long at most: a write in the background is lost with the thread that
+   * began it. What waits after that is written at once, as far as somebody takes it.
+   */
+  async settle(ms: number): Promise<void> {
+    const until = performance.now() + ms
+    while ([...this.#files.values()].some((file) => file.busy) && performance.now() < until) await wait(2)
+    this.flushSync()
+  }
 
   flushSync(): void {
     for (const file of this.#files.values()) file.flushSync()
