@@ -1,5 +1,5 @@
-import type { Wanted } from '../../feedback/carry.ts'
 import type { Comparison, Row } from '../../sidecar/simulate/compare.ts'
+import { wantedOf } from '../../sidecar/simulate/peers.ts'
 import type { Scenario } from '../../sidecar/simulate/scenarios.ts'
 import type { Plan } from '../../sidecar/simulate/stage.ts'
 
@@ -18,22 +18,9 @@ export const methods = [
 ]
 
 /** Twenty equal servers. */
-export const servers: readonly Wanted[] = Array.from({ length: 20 }, (_, i) => ({
-  server: `127.0.0.1:${8001 + i}`,
-  name: `127.0.0.1:${8001 + i}`,
-  address: { kind: 'tcp', host: '127.0.0.1', port: 8001 + i },
-  options: {
-    weight: 1,
-    max_conns: 0,
-    max_fails: 1,
-    fail_timeout: 10_000,
-    slow_start: 0,
-    backup: false,
-    down: false,
-    track: 'stable',
-    sid: '',
-  },
-}))
+export const servers = wantedOf({
+  servers: Array.from({ length: 20 }, (_, i) => ({ address: `127.0.0.1:${8001 + i}` })),
+})
 
 export function planFor(scenario: Scenario, load: number, seconds = scenario.seconds, seed = 1): Plan {
   return {
