@@ -63,7 +63,11 @@ test('peers that come back one after the other climb under both methods, and non
       peer.requests.filter((x) => x.target === target).map(({ at }) => ({ at, name: 'abcd'[i]! })),
     )
     given.sort((one, other) => one.at - other.at)
-    const upAt = (name: string, from: number) => given.find((one) => one.name === name && one.at > from)!.at
+    // The first after a pause: what was on its way as the peer was set aside may arrive later than that.
+    const upAt = (name: string, from: number) => {
+      const its = given.filter((one) => one.name === name)
+      return its.find(({ at }, i) => at > from && at - its[i - 1]!.at > rampMs / 4)!.at
+    }
     const up: Record<string, number> = { c: upAt('c', outAt), d: upAt('d', lastOut) }
     const part = (name: string, at: number) => {
       const since = up[name]
