@@ -47,6 +47,16 @@ export const peerFields = [
   'reportSince', // from when on it counts: the first value, or some time after the first one that followed a gap
   'reportMark', // the group's count of answers when the last value was taken
   'ignoredLast', // why the last value that was not taken was not: its place in `signalReasons`, from 1; 0 none
+  'valueCount', // values taken, ever, and their sum: what this instance has to tell the fleet of them
+  'valueSum',
+  // What is counted for the fleet, and what it says; see fleet/.
+  'answers', // answers that said success or failure, ever, seen by this instance itself
+  'goodAnswers', // the successes among them
+  'goodAt', // when an attempt last ended plainly well; 0 never
+  'connsPeak', // most requests in progress at once since the fleet last looked
+  'lease', // 1 more than the requests in progress that the fleet allows this instance; 0: it does not say
+  'stuckCount', // attempts of other instances that are stuck at the peer now
+  'stuckStart', // sum of their starts
   // A method's own cache over the columns (least_time plain keeps a tree of shares in them).
   'share',
   'tree',
@@ -81,6 +91,7 @@ export const groupFields = [
   'retriesWaiting', // retries that wait for their back-off now
   'keepalive', // idle pooled connections now
   'mostFactor', // greatest `weightFactor` of the peers; 0 where all are 1
+  'stuckPeers', // peers at which attempts of other instances are stuck
 ] as const
 
 export type GroupField = (typeof groupFields)[number]

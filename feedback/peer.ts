@@ -11,6 +11,8 @@ export interface ServerOptions {
   readonly weight: number
   /** Most requests in progress at once; 0 is unlimited. */
   readonly max_conns: number
+  /** Whether that holds for this instance or for all of the fleet together. */
+  readonly max_conns_scope: 'instance' | 'fleet'
   /** Failures before the peer is set aside; 0 switches that off. */
   readonly max_fails: number
   /** How long it is set aside, and the quiet time after which failures are forgotten; milliseconds. */

@@ -11,6 +11,7 @@ export function serverOptions(line: ServerLine, name: string): ServerOptions {
   return {
     weight: line.weight ?? 1,
     max_conns: line.max_conns ?? 0,
+    max_conns_scope: line.max_conns_scope ?? 'instance',
     max_fails: line.max_fails ?? 1,
     fail_timeout: timeMs(line.fail_timeout ?? '10s') ?? 10_000,
     slow_start: timeMs(line.slow_start ?? '0s') ?? 0,

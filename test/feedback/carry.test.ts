@@ -26,6 +26,7 @@ function wanted(sketches: readonly Sketch[]): Wanted[] {
       options: {
         weight: 1,
         max_conns: 0,
+        max_conns_scope: 'instance',
         max_fails: 1,
         fail_timeout: 10_000,
         slow_start: 0,

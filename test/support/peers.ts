@@ -12,6 +12,7 @@ export type PeerSketch = number | (Partial<ServerOptions> & { readonly server?: 
 const defaults: ServerOptions = {
   weight: 1,
   max_conns: 0,
+  max_conns_scope: 'instance',
   max_fails: 1,
   fail_timeout: 10_000,
   slow_start: 0,

@@ -12,6 +12,7 @@ export const now = 1_000_000
 const defaults: ServerOptions = {
   weight: 1,
   max_conns: 0,
+  max_conns_scope: 'instance',
   max_fails: 1,
   fail_timeout: 10_000,
   slow_start: 0,

@@ -1,0 +1,26 @@
+/** The keys of one group's state. One hash tag puts them all in one slot of a cluster. */
+export interface GroupKeys {
+  /** A hash: the epoch, the version, and a record of each peer and of each probe of a peer. */
+  readonly state: string
+  /** A sorted set: at which version each record of the hash was changed last. */
+  readonly changed: string
+  /** A sorted set: when each instance was heard last, milliseconds of the server's clock. */
+  readonly members: string
+  /** Begins the key of what one instance has told, with its id after it. */
+  readonly told: string
+}
+
+/**
+ * @param prefix as configured
+ * @param group names the app
+ * @param upstream the group of peers; nginx compares names without case
+ */
+export function groupKeys(prefix: string, group: string, upstream: string): GroupKeys {
+  const tag = `${prefix}:{${clean(group)}/${clean(upstream.toLowerCase())}}`
+  return { state: `${tag}:state`, changed: `${tag}:changed`, members: `${tag}:members`, told: `${tag}:told:` }
+}
+
+/** The first closing brace would end the hash tag, and an empty tag is none. */
+function clean(name: string): string {
+  return encodeURIComponent(name)
+}

@@ -1,0 +1,40 @@
+import { createHash } from 'node:crypto'
+
+/** A Lua program that runs inside Redis, all or nothing. */
+export interface Script {
+  readonly name: string
+  readonly text: string
+  /** What `EVALSHA` knows it by: the lower-case hexadecimal SHA-1 of the text. */
+  readonly sha: string
+}
+
+export function script(name: string, text: string): Script {
+  return { name, text, sha: createHash('sha1').update(text).digest('hex') }
+}
+
+/**
+ * Begins every script that works on a group's state. KEYS are the hash, the changes and the members (see keys.ts), and
+ * ARGV[1] is for how long an unused key is kept, milliseconds.
+ *
+ * Redis may have lost any of the keys, by a restart, an eviction or a flush. What is left is then not to be trusted,
+ * since sums and what they are sums of would no longer fit: everything is forgotten, and a new epoch begins. So that
+ * two of the keys never come to be empty, and thereby vanish, each has an entry without a name.
+ *
+ * Gives: `now` (milliseconds of the server's clock, with a fraction), `state`, `changed`, `members`, `epoch`, and
+ * `version()`, which counts one up, once a script.
+ */
+export const opening = `
+local state, changed, members = KEYS[1], KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + time[2] / 1000
+local epoch = redis.call('HGET', state, 'epoch')
+if not epoch or redis.call('EXISTS', changed, members) < 2 then
+  redis.call('DEL', state, changed, members)
+  epoch = time[1] .. '.' .. time[2]
+  redis.call('HSET', state, 'epoch', epoch, 'born', string.format('%.3f', now))
+  redis.call('ZADD', changed, 0, '')
+  redis.call('ZADD', members, '+inf', '')
+end
+for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
+local function version() return redis.call('HINCRBY', state, 'version', 1) end
+`
