@@ -13,6 +13,8 @@ export interface PeerStateEvent {
   readonly fails: number
   /** How long it was away, milliseconds; 0 when it is set aside now. */
   readonly downtimeMs: number
+  /** Set aside because another instance reported it; left out: by what this one has seen. */
+  readonly heard?: true
 }
 
 /**
@@ -29,6 +31,8 @@ export interface ProbeStateEvent extends ProbeChange {
   readonly probe: string
   /** What it saw, or why it did not pass, for people; peers may have written it. */
   readonly detail: string
+  /** Id of the instance whose probe it was; undefined or left out: this one. */
+  readonly by?: string | undefined
 }
 
 /** Changes of that kind, for logs and traces; the payload is a `ProbeStateEvent`. */
