@@ -56,6 +56,8 @@ export class Upstream {
   readonly responseTimeFactor: number
   /** One primary and no backup: such a peer is asked whatever its failures, since there is nobody else. */
   readonly single: boolean
+  /** Whether instances share what they learn of it; see fleet/. */
+  readonly fleet: boolean
 
   constructor(options: {
     name: string
@@ -65,6 +67,7 @@ export class Upstream {
     method: string
     learning: Learning | undefined
     responseTimeFactor: number
+    fleet?: boolean
   }) {
     this.name = options.name
     this.zone = options.zone
@@ -74,5 +77,6 @@ export class Upstream {
     this.learning = options.learning
     this.responseTimeFactor = options.responseTimeFactor
     this.single = options.peers.length === 1 && options.backups.length === 0
+    this.fleet = options.fleet ?? false
   }
 }

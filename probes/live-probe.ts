@@ -21,6 +21,8 @@ export interface LiveProbe extends ProbeRule {
   readonly interval: number
   readonly timeout: number
   readonly mode: ProbeMode
+  /** Whether one instance of the fleet asks for all, or each for itself. */
+  readonly scope: 'fleet' | 'instance'
   /** What an answer must make neither empty nor `0`; undefined: nothing. */
   readonly test: ((call: Call) => string) | undefined
   /** What the location takes for a failure. */

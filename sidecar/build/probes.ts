@@ -1,8 +1,10 @@
 import { resolve } from 'node:path'
 import { Call } from '../../feedback/call.ts'
+import { isLocal } from '../../feedback/fleet/peer-id.ts'
+import type { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
-import type { Question } from '../../probes/probe.ts'
+import type { ProbeKind, Question } from '../../probes/probe.ts'
 import { proxyAddress } from '../config/address.ts'
 import { kindOfLine, probeMisfit } from '../config/check/probes.ts'
 import { kindArgs } from '../config/directives/probe.ts'
@@ -65,6 +67,7 @@ export function buildProbes(
       essential: line.essential ?? false,
       persistent: line.persistent ?? false,
       mode: line.mode ?? 'always',
+      scope: scopeOf(line, kind, upstream),
       test: line.test === undefined ? undefined : env.variables.compile(bytes(line.test)),
       retry: route.settings.retry,
       call() {
@@ -85,6 +88,28 @@ export function buildProbes(
       question: (call) => question(call, route.settings),
     }
   })
+}
+
+/**
+ * One instance asks for all where that says to all what they would have found themselves.
+ * @throws Error where the line asks for it and that is not so
+ */
+function scopeOf(line: model.ProbeLine, kind: ProbeKind, upstream: Upstream): 'fleet' | 'instance' {
+  // What a method learns from the answers of probes has to reach every instance's own zone.
+  const learning = upstream.learning?.probes === true
+  if (line.scope === 'fleet') {
+    if (learning) {
+      throw new Error(
+        `upstream_probe "${line.name}": "scope=fleet" parameter conflicts with an "account" that asks about probes`,
+      )
+    }
+    return 'fleet'
+  }
+  if (line.scope === 'instance' || !upstream.fleet || learning || kind.name === 'backlog') return 'instance'
+  // 127.0.0.1 is another app in every pod.
+  return [...upstream.peers, ...upstream.backups].some(({ address }) => isLocal(address))
+    ? 'instance'
+    : 'fleet'
 }
 
 /** With the path of what an agent is sent complete. */

@@ -58,6 +58,7 @@ export function liveProbe(upstream: Upstream, kind: ProbeKind, more: Partial<Liv
     essential: false,
     persistent: false,
     mode: 'always',
+    scope: 'instance',
     test: undefined,
     retry: defaultSettings.retry,
     call: () => Object.assign(new Call(), { probe: name }),
