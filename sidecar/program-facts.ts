@@ -1,4 +1,5 @@
 import { monotonic } from '../feedback/clock.ts'
+import type { FleetFacts } from '../feedback/fleet/facts.ts'
 import type { Peer } from '../feedback/peer.ts'
 import type { Tally } from '../feedback/tally.ts'
 import type { Facts, ProbeFacts } from './admin/facts.ts'
@@ -28,6 +29,8 @@ export interface ProgramView {
     ask(): Promise<Reloaded>
   }
   readonly threads: { readonly running: number; readonly replaced: number }
+  /** Undefined where no fleet is configured, and in threads that leave that to the main one. */
+  readonly fleet: FleetFacts | undefined
   /** Undefined in threads that ask no peers. */
   readonly prober?: { about(peer: Peer): readonly ProbeFacts[] }
 }
@@ -49,6 +52,7 @@ export function programFacts(program: ProgramView): Facts {
     upstreams: () => (program.running ? upstreamFacts(program.running, program.removed, program.prober) : []),
     serverZones: () => program.running?.serverZones ?? new Map(),
     locationZones: () => program.running?.locationZones ?? new Map(),
+    fleet: () => program.fleet,
     ready: () => program.phase === 'ready',
     draining: () => program.phase === 'draining',
     reload: () => program.reloads.ask(),

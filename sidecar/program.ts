@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { retire } from '../feedback/carry.ts'
 import { monotonic } from '../feedback/clock.ts'
+import type { FleetFacts } from '../feedback/fleet/facts.ts'
 import { Tally } from '../feedback/tally.ts'
 import { Admins } from './admins.ts'
 import type { LiveGroup } from './build/groups.ts'
@@ -81,6 +82,9 @@ export class Program implements ProgramView {
   }
   get threads(): Crew['threads'] {
     return this.#crew?.threads ?? { running: 0, replaced: 0 }
+  }
+  get fleet(): FleetFacts | undefined {
+    return undefined
   }
   /** Groups that the configuration no longer has and that still carry calls. */
   get removed(): Iterable<LiveGroup> {

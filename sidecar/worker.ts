@@ -64,6 +64,7 @@ const view: ProgramView = {
   token: undefined,
   removed: [],
   threads: { running: data.threads, replaced: 0 },
+  fleet: undefined,
   reloads: { last: undefined, ask: async () => ({ ok: false, error: 'ask the admin server' }) },
 }
 

@@ -1,3 +1,4 @@
+import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { RetryBudget } from '../../feedback/policy.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
@@ -28,6 +29,8 @@ export interface Facts {
   /** `status_zone` of servers and of locations, by name, in configuration order. */
   serverZones(): ReadonlyMap<string, ServerZone>
   locationZones(): ReadonlyMap<string, ServerZone>
+  /** What instances share; undefined where no fleet is configured, and in threads that leave that to another. */
+  fleet(): FleetFacts | undefined
   /** True from the last listener's opening until the drain begins. Peers do not count. */
   ready(): boolean
   /** Whether the drain has begun. */

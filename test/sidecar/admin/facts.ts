@@ -89,6 +89,7 @@ export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[]
     upstreams: () => groups,
     serverZones: () => new Map(),
     locationZones: () => new Map(),
+    fleet: () => undefined,
     ready: () => true,
     draining: () => false,
     reload: async (): Promise<Reloaded> => ({ ok: true }),
