@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs'
+import type { FleetOptions } from '../feedback/fleet/options.ts'
+import { fleetOptions } from './build/fleet-options.ts'
 import { placed } from './build/place.ts'
 import { type Prepared, prepare, type Running } from './build/running.ts'
 import { type Loaded, load } from './config/load.ts'
@@ -15,6 +17,8 @@ export interface Ready {
   readonly prepared: Prepared
   readonly token: string | undefined
   readonly errorLogs: readonly ErrorLogSpec[]
+  /** Undefined where no other instances are to be shared with. */
+  readonly fleet: FleetOptions | undefined
 }
 
 /**
@@ -40,13 +44,15 @@ export async function completed(
 ): Promise<Ready> {
   const { model } = loaded
   const options = { prefix: source.prefix, version }
-  const prepared = await prepare(loaded, options, old, threads).catch((error: unknown) => {
+  const misplaced = (error: unknown) => {
     throw placed(error, loaded)
-  })
+  }
+  const prepared = await prepare(loaded, options, old, threads).catch(misplaced)
+  const fleet = await fleetOptions(model, source.prefix).catch(misplaced)
   const errorLogs = errorLogsOf(model, source)
   // A file that cannot be opened is a mistake that has to show before anything changes.
   for (const { path } of errorLogs) logFiles.open(path)
-  return { loaded, prepared, token: readToken(model, source.prefix), errorLogs }
+  return { loaded, prepared, token: readToken(model, source.prefix), errorLogs, fleet }
 }
 
 function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[] {

@@ -44,22 +44,29 @@ export interface Plan {
   readonly name: string
   readonly block: UpstreamBlock
   readonly wanted: readonly Wanted[]
+  /** Whether it is shared with other instances. */
+  readonly fleet: boolean
 }
 
 const env: Env = { now: () => monotonic(), random: Math.random }
 
 /**
  * Looks up the hosts of every group of the configuration, the ones that a `proxy_pass` to a host implies too.
+ * @param fleet whether there are other instances to share with
  * @throws HostNotFound
  */
-export async function planGroups(http: HttpBlock, implied: readonly string[]): Promise<readonly Plan[]> {
+export async function planGroups(
+  http: HttpBlock,
+  implied: readonly string[],
+  fleet: boolean,
+): Promise<readonly Plan[]> {
   const blocks = new Map<string, UpstreamBlock>(Object.entries(http.upstreams ?? {}))
   for (const authority of implied) blocks.set(authority, { servers: [{ address: authority }] })
   const plans: Plan[] = []
   for (const [name, block] of blocks) {
     const wanted: Wanted[] = []
     for (const line of block.servers ?? []) wanted.push(...(await peersOf(line)))
-    plans.push({ name, block, wanted })
+    plans.push({ name, block, wanted, fleet: fleet && block.fleet !== 'off' })
   }
   return plans
 }
@@ -140,7 +147,7 @@ async function resolve(address: Address & { kind: 'tcp' }, text: string): Promis
 }
 
 function live(
-  { block, name }: Plan,
+  { block, name, fleet }: Plan,
   http: HttpBlock,
   variables: Variables,
   seated: { readonly zone: Zone; readonly peers: readonly Peer[]; readonly backups: readonly Peer[] },
@@ -160,6 +167,7 @@ function live(
       (text, is) => variables.involves(text, is),
     ),
     responseTimeFactor: factor,
+    fleet,
   })
   const primary = method.create(upstream, upstream.peers, args, env, compile)
   const backup =

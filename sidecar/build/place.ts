@@ -1,13 +1,30 @@
 import { ConfigError } from '../config/error.ts'
 import type { Loaded } from '../config/load.ts'
 
+/** A mistake in what a part of the model says. */
+export class PartError extends Error {
+  readonly part: object
+  readonly key: string
+
+  /** @param key of the part; empty for the part as a whole */
+  constructor(text: string, part: object, key = '') {
+    super(text)
+    this.part = part
+    this.key = key
+  }
+}
+
 /**
- * Gives a mistake that only building shows (an unknown variable, a host that cannot be found) its place: the first
- * line of the configuration that has the word the mistake is about.
+ * Gives a mistake that only building shows (an unknown variable, a host that cannot be found) its place: that of the
+ * part that it is about, or else the first line of the configuration that has the word it is about.
  * @returns a ConfigError; what it was given when it is one already, or when no line has the word
  */
-export function placed(error: unknown, loaded: Pick<Loaded, 'files'>): unknown {
+export function placed(error: unknown, loaded: Pick<Loaded, 'files' | 'at'>): unknown {
   if (!(error instanceof Error) || error instanceof ConfigError || error instanceof TypeError) return error
+  if (error instanceof PartError) {
+    const place = loaded.at(error.part, error.key)
+    return place === undefined ? error : new ConfigError(place.file, place.line, error.message)
+  }
   const [, word] = /"([^"]+)"/.exec(error.message) ?? []
   if (word === undefined) return error
   const variable = / variable$/.test(error.message)

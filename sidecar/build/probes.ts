@@ -14,6 +14,7 @@ import { requestHead } from '../proxy/headers.ts'
 import type { PeerGroup } from '../proxy/pools.ts'
 import type { Route, Settings } from '../proxy/route.ts'
 import { fitForLine, splitArgs } from '../proxy/uri.ts'
+import { PartError } from './place.ts'
 import { bytes } from './texts.ts'
 
 /** What of a configuration probes are built upon. */
@@ -48,7 +49,7 @@ export function buildProbes(
   return lines.map((line): LiveProbe => {
     for (const { address } of [...upstream.peers, ...upstream.backups]) {
       const misfit = probeMisfit(line, address)
-      if (misfit !== undefined) throw new Error(`upstream_probe "${line.name}": ${misfit}`)
+      if (misfit !== undefined) throw new PartError(`upstream_probe "${line.name}": ${misfit}`, line)
     }
     const kind = kindOfLine(line)
     const target = joined(pass.uri ?? '', bytes(line.uri ?? '/'))
@@ -92,16 +93,15 @@ export function buildProbes(
 
 /**
  * One instance asks for all where that says to all what they would have found themselves.
- * @throws Error where the line asks for it and that is not so
+ * @throws PartError where the line asks for it and that is not so
  */
 function scopeOf(line: model.ProbeLine, kind: ProbeKind, upstream: Upstream): 'fleet' | 'instance' {
   // What a method learns from the answers of probes has to reach every instance's own zone.
   const learning = upstream.learning?.probes === true
   if (line.scope === 'fleet') {
     if (learning) {
-      throw new Error(
-        `upstream_probe "${line.name}": "scope=fleet" parameter conflicts with an "account" that asks about probes`,
-      )
+      const text = '"scope=fleet" parameter is incompatible with a method that learns from probes'
+      throw new PartError(text, line, 'scope')
     }
     return 'fleet'
   }

@@ -76,7 +76,7 @@ export async function prepare(
   const implied = impliedAuthorities(http, (text) =>
     hasVariables(text) ? undefined : proxyAddress(text).authority,
   )
-  const plans = await planGroups(http, implied)
+  const plans = await planGroups(http, implied, loaded.model.fleet !== undefined)
   const memory = ownMemory(threads)
   const rehearsal = assemble(loaded.model, plans, options, memory, undefined)
   return {

@@ -1,3 +1,4 @@
+import { checkFleet } from './check/fleet.ts'
 import { checkLocations } from './check/locations.ts'
 import { checkProbes } from './check/probes.ts'
 import { checkListeners } from './check/servers.ts'
@@ -14,5 +15,6 @@ export function check(model: Model, reading: Reading): void {
   checkUpstreams(model.http, reading)
   checkListeners(model.http, reading)
   checkLocations(model.http, reading)
-  checkProbes(model.http, reading)
+  checkFleet(model, reading)
+  checkProbes(model.http, model.fleet, reading)
 }

@@ -1,6 +1,7 @@
 import type { Block, Context, Directive } from './directive.ts'
 import { blocks } from './directives/blocks.ts'
 import { clientDirectives } from './directives/client.ts'
+import { fleetDirectives } from './directives/fleet.ts'
 import { mainDirectives } from './directives/main.ts'
 import { probeDirectives } from './directives/probe.ts'
 import { proxyDirectives } from './directives/proxy.ts'
@@ -15,6 +16,7 @@ export const areas = [
   { title: 'Responses and logs', directives: responseDirectives },
   { title: 'Groups', directives: upstreamDirectives },
   { title: 'Peers', directives: proxyDirectives },
+  { title: 'Fleet', directives: fleetDirectives },
   { title: 'Probes', directives: probeDirectives },
   { title: 'Steps', directives: [...stepDirectives, condition] },
 ] as const satisfies readonly { title: string; directives: readonly Directive[] }[]

@@ -22,6 +22,7 @@ export interface Model {
   /** `worker_shutdown_timeout` is another name for it. */
   readonly drain_timeout?: string
   readonly drain_delay?: string
+  readonly fleet?: FleetLine
   readonly error_log?: readonly ErrorLog[]
   readonly pid?: string
   readonly worker_processes?: number | 'auto'
@@ -31,6 +32,33 @@ export interface AdminListen {
   /** `host:port`, `[v6]:port` or `unix:/path`; see address.ts. */
   readonly address: string
   readonly readonly?: true
+}
+
+/** Where instances share what they see. What is absent is filled in at build; see fleet-options.ts. */
+export interface FleetLine {
+  /** At least one; all `redis://`, or all `rediss://`. They may hold passwords. */
+  readonly urls: readonly string[]
+  /** `default` where absent. */
+  readonly group?: string
+  readonly interval?: string
+  /** At least three times `interval`. */
+  readonly ttl?: string
+  /** Host name and process id where absent. */
+  readonly name?: string
+  /** `evenkeel` where absent. */
+  readonly prefix?: string
+  /** Name of the master; the URLs are then those of sentinels. */
+  readonly sentinel?: string
+  readonly cluster?: true
+  readonly user?: string
+  /** A file relative to the prefix, as the three below. */
+  readonly password_file?: string
+  readonly ca?: string
+  /** Stands together with `key`. */
+  readonly cert?: string
+  readonly key?: string
+  readonly timeout?: string
+  readonly required?: true
 }
 
 export const logLevels = ['debug', 'info', 'notice', 'warn', 'error', 'crit', 'alert', 'emerg'] as const
@@ -222,6 +250,8 @@ export interface UpstreamBlock {
   readonly keepalive_timeout?: string
   /** 0 to 99. */
   readonly response_time_factor?: number
+  /** Keeps the group out of the fleet. */
+  readonly fleet?: 'off'
 }
 
 /** A `server` line of a group. Names of hosts are looked up when the program starts, not at load. */

@@ -4,8 +4,9 @@ import { kindOf, probeKinds } from '../../../probes/kinds.ts'
 import type { ProbeKind } from '../../../probes/probe.ts'
 import { hasVariables, proxyAddress, serverAddress } from '../address.ts'
 import { kindArgs } from '../directives/probe.ts'
-import type { HttpBlock, LocationBlock, ProbeLine } from '../model.ts'
+import type { HttpBlock, LocationBlock, Model, ProbeLine } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
+import { fleetLack } from './fleet.ts'
 
 /** The kind that a line asks for. */
 export function kindOfLine(line: ProbeLine): ProbeKind {
@@ -29,7 +30,7 @@ export function probeMisfit(line: ProbeLine, address: Address): string | undefin
  * Rules of probes: whom they ask, and that their names are told apart.
  * @throws ConfigError
  */
-export function checkProbes(http: HttpBlock, reading: Reading): void {
+export function checkProbes(http: HttpBlock, fleet: Model['fleet'], reading: Reading): void {
   const groups = new Map(
     Object.entries(http.upstreams ?? {}).map(([name, group]) => [name.toLowerCase(), group]),
   )
@@ -47,6 +48,10 @@ export function checkProbes(http: HttpBlock, reading: Reading): void {
     const own = `${host} ${line.name}`
     if (names.has(own)) refuse(line, '', `duplicate probe "${line.name}" of upstream "${host}"`)
     names.add(own)
+    if (line.scope === 'fleet') {
+      const lacks = fleetLack(fleet, group)
+      if (lacks !== undefined) refuse(line, 'scope', `"scope=fleet" parameter ${lacks}`)
+    }
     for (const server of group.servers ?? []) {
       const address = serverAddress(server.address)
       // A name shows what is behind it when the group is built.

@@ -25,7 +25,7 @@ const noticedInHttp = words(`
 /** Refused by name for now. */
 const later = words(`
   absolute_redirect acme acme_* add_trailer api_config_files auth_request_set backup_switch bind_conn
-  chunked_transfer_encoding client fleet geo grpc_* http2 http2_* http3 http3_* internal
+  chunked_transfer_encoding client geo grpc_* http2 http2_* http3 http3_* internal
   keepalive_min_timeout max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop
   proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_* queue quic_*
   recursive_error_pages server_name_in_redirect shadow split split_clients ssl ssl_* sticky sticky_secret

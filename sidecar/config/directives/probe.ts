@@ -101,7 +101,9 @@ export const probeDirectives = [
       if (line.persistent && !line.essential) {
         throw new Fault('"persistent" parameter requires "essential"', 'persistent')
       }
-      if (line.scope === 'fleet') throw new Fault('"scope=fleet" parameter is not supported yet', 'scope')
+      if (line.scope === 'fleet' && kind.name === 'backlog') {
+        throw new Fault(`type=${kind.name} does not support parameter "scope=fleet"`, 'scope')
+      }
       return given as Value
     },
   }),

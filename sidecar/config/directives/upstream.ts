@@ -37,8 +37,8 @@ const groupDirectives = [
     later: ['resolve', 'service', 'drain'],
     tidy(server) {
       serverAddress(server.address)
-      if (server.max_conns_scope === 'fleet') {
-        throw new Fault('"max_conns_scope=fleet" parameter is not supported yet')
+      if (server.max_conns_scope === 'fleet' && !server.max_conns) {
+        throw new Fault('"max_conns_scope=fleet" parameter requires "max_conns"', 'max_conns_scope')
       }
       if (server.sid === '') throw new Fault('sid is empty')
       if (Buffer.byteLength(server.sid ?? '') > 32) throw new Fault('sid is too long')

@@ -43,6 +43,7 @@ test('a probe has the defaults of the directive', async () => {
     essential: false,
     persistent: false,
     mode: 'always',
+    scope: 'instance',
     test: undefined,
   })
 })

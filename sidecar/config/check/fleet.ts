@@ -1,0 +1,27 @@
+import type { Model, UpstreamBlock } from '../model.ts'
+import { fail, type Reading } from '../reading.ts'
+
+/**
+ * Why a group cannot share anything.
+ * @returns how a message about what wants to be shared goes on; undefined when it can
+ */
+export function fleetLack(fleet: Model['fleet'], group: UpstreamBlock): string | undefined {
+  if (fleet === undefined) return 'requires "fleet"'
+  return group.fleet === 'off' ? 'is incompatible with "fleet off"' : undefined
+}
+
+/**
+ * Rules of what instances share: there have to be others.
+ * @throws ConfigError
+ */
+export function checkFleet({ http, fleet }: Model, reading: Reading): void {
+  for (const group of Object.values(http?.upstreams ?? {})) {
+    const lacks = fleetLack(fleet, group)
+    if (lacks === undefined) continue
+    for (const server of group.servers ?? []) {
+      if (server.max_conns_scope !== 'fleet') continue
+      const place = reading.at(server, 'max_conns_scope') ?? { file: '', line: 0, syntax: 'yaml' }
+      fail(place, `"max_conns_scope=fleet" parameter ${lacks}`)
+    }
+  }
+}
