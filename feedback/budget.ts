@@ -1,7 +1,7 @@
 import { holdGroup } from './held.ts'
 import type { RetryBudget } from './policy.ts'
 import type { Upstream } from './upstream.ts'
-import { budgetSeconds, type Zone } from './zone.ts'
+import { budgetCell, budgetSeconds, type Zone } from './zone.ts'
 
 /*
  * The retry budget: so many of a group's requests may be sent again, and no more, so that peers in trouble are not
@@ -67,8 +67,18 @@ export function retryBegan(upstream: Upstream, now: number): void {
   zone.leave()
 }
 
+/** Counts requests and retries that other instances have had of late as if they had them now. */
+export function heardBudget(upstream: Upstream, requests: number, retries: number, now: number): void {
+  const { zone } = upstream
+  zone.enter()
+  const at = cell(zone, now)
+  zone.budget[at + 3]! += requests
+  zone.budget[at + 4]! += retries
+  zone.leave()
+}
+
 /**
- * Requests and retries of the running second and those before it.
+ * Requests and retries of the running second and those before it, of other instances too as far as they have told.
  * @param window how far to look back, milliseconds; whole seconds, 1 at least and 64 at most
  */
 export function recent(zone: Zone, window: number, now: number): { requests: number; retries: number } {
@@ -77,23 +87,28 @@ export function recent(zone: Zone, window: number, now: number): { requests: num
   let requests = 0
   let retries = 0
   for (let past = 0; past < span && past <= second; past += 1) {
-    const at = 3 * ((second - past) % budgetSeconds)
+    const at = budgetCell * ((second - past) % budgetSeconds)
     // The cell may still hold what happened a round of the clock earlier.
     if (zone.budget[at + 2] !== second - past) continue
-    requests += zone.budget[at]!
-    retries += zone.budget[at + 1]!
+    requests += zone.budget[at]! + zone.budget[at + 3]!
+    retries += zone.budget[at + 1]! + zone.budget[at + 4]!
   }
   return { requests, retries }
 }
 
-/** Where the running second's numbers begin: requests, retries, and the second itself. Cleared when it is a new one. */
+/**
+ * Where the running second's numbers begin: requests, retries, the second itself, and requests and retries of other
+ * instances. Cleared when it is a new one.
+ */
 function cell(zone: Zone, now: number): number {
   const second = Math.floor(now / 1000)
-  const at = 3 * (second % budgetSeconds)
+  const at = budgetCell * (second % budgetSeconds)
   if (zone.budget[at + 2] !== second) {
     zone.budget[at] = 0
     zone.budget[at + 1] = 0
     zone.budget[at + 2] = second
+    zone.budget[at + 3] = 0
+    zone.budget[at + 4] = 0
   }
   return at
 }

@@ -51,8 +51,12 @@ export function exclusion(peer: Peer, single: boolean, now: number): ExclusionRe
 
 /** Whether it has as many requests in progress as it may have. */
 export function full(peer: Peer): boolean {
+  const { conns, lease } = peer.zone.peers
+  const count = conns[peer.index]!
   const most = connsLimit(peer)
-  return most > 0 && peer.zone.peers.conns[peer.index]! >= most
+  if (most > 0 && count >= most) return true
+  const leased = lease[peer.index]!
+  return leased > 0 && count >= leased - 1
 }
 
 /** Most requests in progress at once: what an agent has set, or else what is configured; 0 is unlimited. */
@@ -98,6 +102,24 @@ export function fail(peer: Peer, single: boolean, now: number): boolean {
   numbers.unavailable[index]! += 1
   markDown(peer, now)
   return !single
+}
+
+/**
+ * Sets the peer aside as if its failures had reached `max_fails`, since others have found that they do.
+ * @param single whether it is alone in its group; then nothing is done
+ * @returns whether it was set aside by this
+ */
+export function setAside(peer: Peer, single: boolean, now: number): boolean {
+  const { options, index } = peer
+  if (single || options.max_fails === 0 || failing(peer)) return false
+  const numbers = peer.zone.peers
+  numbers.fails[index] = options.max_fails
+  numbers.recoverAt[index] = now + options.fail_timeout
+  numbers.checkedAt[index] = now
+  if (options.slow_start > 0) numbers.slowAt[index] = 0
+  numbers.unavailable[index]! += 1
+  markDown(peer, now)
+  return true
 }
 
 /** Where the ramp stands after a failure that did not set the peer aside: `slow_start / max_fails` further back. */

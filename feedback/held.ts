@@ -11,7 +11,10 @@ import type { Zone } from './zone.ts'
 
 /** A request in progress at a peer more, or one less. */
 export function holdConn(zone: Zone, index: number, change: 1 | -1): void {
-  zone.peers.conns[index]! += change
+  const { conns, connsPeak } = zone.peers
+  const count = conns[index]! + change
+  conns[index] = count
+  if (count > connsPeak[index]!) connsPeak[index] = count
   const { row } = zone
   if (row !== undefined) row.conns[index]! += change
 }

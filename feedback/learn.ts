@@ -8,6 +8,7 @@ import { ignore, keepReport } from './report.ts'
 import { setShare, totalShare, walkLimit } from './share-tree.ts'
 import { isCurrent } from './signal.ts'
 import type { Learning, Upstream } from './upstream.ts'
+import type { Zone } from './zone.ts'
 
 /*
  * What a method that goes by times or by reports keeps of every attempt, in the zone's columns: `avg` learns from
@@ -21,6 +22,54 @@ import type { Learning, Upstream } from './upstream.ts'
  * everything at once, and fast, must lose its share in some ten answers and not in fifty.
  */
 const longestRecord = 0.9
+
+/**
+ * Takes in what others have seen of a peer: of their answers, which say as much as one's own, how many succeeded.
+ * Times are not taken: what all instances hold for the best peer is flooded by all of them at once. To be called with
+ * the zone held.
+ * @param answers how many, 1 or more
+ * @param good successes among them
+ */
+export function learnEvidence(upstream: Upstream, index: number, answers: number, good: number): void {
+  const { learning, zone } = upstream
+  if (learning === undefined || learning.plain || !isCurrent(upstream)) return
+  const stays = Math.min(learning.factor, longestRecord) ** answers
+  const { ok } = zone.peers
+  ok[index] = ok[index]! * stays + (good / answers) * (1 - stays)
+}
+
+/**
+ * Gives a peer that has no average one to begin with. To be called with the zone held.
+ * @param average milliseconds, above 0
+ * @returns whether it had none
+ */
+export function learnStart(upstream: Upstream, index: number, average: number, now: number): boolean {
+  const { learning, zone } = upstream
+  if (learning === undefined || learning.plain || learning.value !== undefined || !isCurrent(upstream))
+    return false
+  const { avg, answeredAt, answersMark } = zone.peers
+  if (avg[index]! > 0) return false
+  avg[index] = average
+  answeredAt[index] = now
+  answersMark[index] = zone.get('answers')
+  // The group's mean and median move.
+  zone.set('medianAt', 0)
+  return true
+}
+
+/**
+ * Takes in a value that others were told by a peer, newer than what is known of it here. To be called with the zone
+ * held.
+ * @param at when it was told, monotonic milliseconds
+ */
+export function learnReport(upstream: Upstream, peer: Peer, value: number, at: number): void {
+  const { learning, zone } = upstream
+  if (learning?.value === undefined || !isCurrent(upstream)) return
+  const { reportAt, reportMark } = zone.peers
+  const { index } = peer
+  const keep = remains(upstream, peer, learning, reportAt[index]!, reportMark[index]!, at)
+  keepReport(zone, index, value, keep, learning.value.expire, at)
+}
 
 /** An attempt has been reserved: it waits now for the event that is measured. */
 export function learnBegin(attempt: Attempt, now: number): void {
@@ -79,6 +128,11 @@ export function waitingAge(peer: Peer, now: number): number {
   return Math.max(0, waiting[peer.index]! * now - startSum[peer.index]!)
 }
 
+/** Total time, milliseconds, that what is stuck at the peer at other instances has been there. */
+export function stuckAge({ stuckCount, stuckStart }: Zone['peers'], index: number, now: number): number {
+  return Math.max(0, stuckCount[index]! * now - stuckStart[index]!)
+}
+
 function release(attempt: Attempt, peer: Peer): void {
   if (!attempt.waiting) return
   attempt.waiting = false
@@ -120,6 +174,8 @@ function learnValue(
   else if (kind === 'failure' || kind === 'timeout') answered(attempt, peer, learning, 0, now)
   if (typeof value === 'string') ignore(zone, index, value)
   if (typeof value !== 'number') return
+  zone.peers.valueCount[index]! += 1
+  zone.peers.valueSum[index]! += value
   const { reportAt, reportMark } = zone.peers
   const keep = remains(attempt.upstream, peer, learning, reportAt[index]!, reportMark[index]!, now)
   keepReport(zone, index, value, keep, learning.value?.expire ?? 0, now)
@@ -183,6 +239,8 @@ function answered(
   if (good !== undefined) {
     const stays = Math.min(keep, longestRecord)
     ok[index] = ok[index]! * stays + good * (1 - stays)
+    zone.peers.answers[index]! += 1
+    zone.peers.goodAnswers[index]! += good
   }
   const answers = zone.get('answers') + 1
   answeredAt[index] = now

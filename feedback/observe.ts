@@ -146,6 +146,7 @@ function judge(attempt: Attempt, peer: Peer, now: number): PeerStateEvent | unde
     return { upstream, peer, state: 'unavailable', fails: fails[peer.index]!, downtimeMs: 0 }
   }
   if (ending === 'ok' || ending === 'http') {
+    peer.zone.peers.goodAt[peer.index] = now
     const before = downtimeMs[peer.index]!
     if (!succeed(peer, now, attempt.startedAt) || upstream.single) return undefined
     return { upstream, peer, state: 'up', fails: 0, downtimeMs: downtimeMs[peer.index]! - before }

@@ -18,6 +18,8 @@ const heldColumns = 3
 const heldGroup = 2
 /** Seconds the retry budget looks back at most. */
 export const budgetSeconds = 64
+/** Numbers of each of them; see budget.ts. */
+export const budgetCell = 5
 
 /** One column of numbers: the same field of every peer, by the peer's index. */
 export type Column = Float64Array
@@ -68,7 +70,7 @@ export class Zone {
   group!: Float64Array
   /** Counters of `denialReasons`. */
   denials!: Float64Array
-  /** Requests and retries of each of the last seconds: two numbers a second, and the second they belong to. */
+  /** Requests and retries of each of the last seconds; see budget.ts. */
   budget!: Float64Array
   /** Columns by field, for code that reads a peer's slot at once: `zone.peers.conns[peer.index]`. */
   peers!: { readonly [F in PeerField]: Column }
@@ -124,7 +126,8 @@ export class Zone {
   #lay(capacity: number, buffer: SharedArrayBuffer | undefined): void {
     const words = attemptReasons.length + signalReasons.length
     const columns = peerFields.length + words + codes + 2 * (buckets + 1) + heldColumns * this.threads
-    const fixed = groupFields.length + denialReasons.length + budgetSeconds * 3 + heldGroup * this.threads
+    const fixed =
+      groupFields.length + denialReasons.length + budgetSeconds * budgetCell + heldGroup * this.threads
     this.capacity = capacity
     this.buffer = buffer ?? new SharedArrayBuffer(4 * headWords + 8 * (columns * capacity + fixed))
     this.#words = new Int32Array(this.buffer, 0, headWords)
@@ -138,7 +141,7 @@ export class Zone {
     const takeMany = (count: number) => Array.from({ length: count }, () => take(capacity))
     this.group = take(groupFields.length)
     this.denials = take(denialReasons.length)
-    this.budget = take(budgetSeconds * 3)
+    this.budget = take(budgetSeconds * budgetCell)
     // The list of fields and the type's keys are the same list.
     this.peers = Object.fromEntries(peerFields.map((field) => [field, take(capacity)])) as {
       [F in PeerField]: Column

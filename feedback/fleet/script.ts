@@ -20,21 +20,30 @@ export function script(name: string, text: string): Script {
  * since sums and what they are sums of would no longer fit: everything is forgotten, and a new epoch begins. So that
  * two of the keys never come to be empty, and thereby vanish, each has an entry without a name.
  *
- * Gives: `now` (milliseconds of the server's clock, with a fraction), `state`, `changed`, `members`, `epoch`, and
- * `version()`, which counts one up, once a script.
+ * Gives: `now` (milliseconds of the server's clock, with a fraction), `state`, `changed`, `members`, `epoch`, `born`
+ * (when the epoch began, by the same clock), `begin()`, which begins a new epoch, and `version()`, which counts one up,
+ * once a script.
  */
 export const opening = `
 local state, changed, members = KEYS[1], KEYS[2], KEYS[3]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + time[2] / 1000
-local epoch = redis.call('HGET', state, 'epoch')
-if not epoch or redis.call('EXISTS', changed, members) < 2 then
+local epoch, born
+local function begin()
   redis.call('DEL', state, changed, members)
-  epoch = time[1] .. '.' .. time[2]
+  epoch, born = time[1] .. '.' .. time[2], now
   redis.call('HSET', state, 'epoch', epoch, 'born', string.format('%.3f', now))
   redis.call('ZADD', changed, 0, '')
   redis.call('ZADD', members, '+inf', '')
 end
-for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
-local function version() return redis.call('HINCRBY', state, 'version', 1) end
+local function open()
+  local known = redis.call('HMGET', state, 'epoch', 'born')
+  epoch, born = known[1], tonumber(known[2] or 0)
+  if not epoch or redis.call('EXISTS', changed, members) < 2 then begin() end
+end
+local function version()
+  for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
+  return redis.call('HINCRBY', state, 'version', 1)
+end
+open()
 `

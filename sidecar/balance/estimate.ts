@@ -1,4 +1,5 @@
 import { groupIndex } from '../../feedback/fields.ts'
+import { stuckAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { adoptSignal } from '../../feedback/signal.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
@@ -30,14 +31,17 @@ export class Estimate implements Rating {
   readonly #learning: Learning
   readonly #known: Float64Array
   readonly #drifts: Drifts
+  readonly #stuck: boolean
   /** What holds for one moment; see `at`. */
   #now = 0
   #columns: Zone['peers']
   #answers = 0
 
-  constructor(upstream: Upstream, learning: Learning) {
+  /** @param stuck whether what is stuck at other instances counts; among those that all take the best it would herd */
+  constructor(upstream: Upstream, learning: Learning, stuck = true) {
     this.#upstream = upstream
     this.#learning = learning
+    this.#stuck = stuck
     this.#known = new Float64Array(upstream.peers.length + upstream.backups.length)
     this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
@@ -138,6 +142,7 @@ export class Estimate implements Rating {
     const now = this.#now
     const unknown = mean > 0 ? mean : 1
     const answersRate = 1 / (100 * peers)
+    const stuck = this.#stuck && this.#upstream.zone.group[groupIndex.stuckPeers]! > 0
     for (let i = 0; i < count; i++) {
       const index = indexes[i]!
       const average = avg[index]!
@@ -151,6 +156,8 @@ export class Estimate implements Rating {
         const stale = this.#staleness(index, answersRate)
         if (stale > 0) time = this.#drifts.of(index, average, stale)
       }
+      // What others wait for there is evidence as well.
+      if (stuck) time += (1 - factor) * stuckAge(this.#columns, index, now)
       const success = ok[index]!
       if (errors > 0 && success < 1) time /= merit(success, errors)
       times[i] = time

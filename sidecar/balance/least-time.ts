@@ -29,12 +29,14 @@ const args = Type.Object(
 class LeastTime extends Draw {
   readonly #estimate: Estimate
   readonly #count: number
+  readonly heedsStuck: boolean
 
   constructor(upstream: Upstream, peers: readonly Peer[], learning: Learning, best: boolean, env: Env) {
-    const estimate = new Estimate(upstream, learning)
+    const estimate = new Estimate(upstream, learning, !best)
     super(upstream, peers, estimate, env, { best, inFlight: 'even' })
     this.#estimate = estimate
     this.#count = peers.length
+    this.heedsStuck = !best
     startTurns(peers)
   }
 

@@ -48,6 +48,8 @@ export interface Balancer {
   shares(ready: (peer: Peer) => boolean, now: number): number[]
   /** What an answer of the peer is expected to take now, milliseconds. Absent where the method does not estimate. */
   expected?(peer: Peer, now: number): number
+  /** Whether what is stuck at a peer at other instances adds to that; left out: it does not. */
+  readonly heedsStuck?: boolean
 }
 
 /** Whether a text reads a variable of such a name (lower case), itself or by what it is made of. */

@@ -1,0 +1,287 @@
+import { randomBytes } from 'node:crypto'
+import type { Cluster, Redis } from 'ioredis'
+import type { Peer } from '../peer.ts'
+import type { Upstream } from '../upstream.ts'
+import type { Board } from './board.ts'
+import { departure, exchange, packUpdate, readHeard } from './exchange.ts'
+import type { FleetFacts, FleetGroupFacts, FleetPeerFacts } from './facts.ts'
+import { type GroupKeys, groupKeys } from './keys.ts'
+import { Ledger, type Telling } from './ledger.ts'
+import { Link, type LinkEnv } from './link.ts'
+import type { FleetOptions } from './options.ts'
+import type { Script } from './script.ts'
+
+/** Time, dice, and something to wait with. */
+export interface FleetEnv extends LinkEnv {
+  /**
+   * Runs something once, after so many milliseconds. Must keep no process alive.
+   * @returns keeps it from running
+   */
+  after(ms: number, run: () => void): () => void
+}
+
+/** By so much of it an interval is shorter or longer, so that instances do not come in step. */
+const jitter = 0.1
+/** After so many times `ttl` of which nothing was shared it is said that nothing is. */
+const aloneTimes = 3
+
+interface Shared {
+  readonly ledger: Ledger
+  readonly keys: GroupKeys
+  /** Whether an exchange is under way. */
+  pending: boolean
+  /** Since when the others have had none of its peers, monotonic milliseconds; undefined: they have some. */
+  aloneAt: number | undefined
+  saidAlone: boolean
+}
+
+/**
+ * All instances that balance the same groups, as this one knows them: tells them what it has seen and takes in what they
+ * have, a round trip for each group and interval. Nobody waits for it, and nothing needs it: without it every instance
+ * goes by what it sees itself.
+ */
+export class Fleet implements FleetFacts, Board {
+  readonly options: FleetOptions
+  readonly id: string
+  readonly #env: FleetEnv
+  readonly #link: Link
+  readonly #records = new Set<(upstream: Upstream, records: ReadonlyMap<string, Buffer>) => void>()
+  /** By lower-case name. */
+  #groups = new Map<string, Shared>()
+  #cancel: (() => void) | undefined
+  #exchanges = 0
+  #failures = 0
+  #roundTripMs: number | undefined
+  #fault: string | undefined
+
+  constructor(options: FleetOptions, env: FleetEnv) {
+    this.options = options
+    this.#env = env
+    this.id = `${options.name}~${randomBytes(4).toString('hex')}`
+    this.#link = new Link(options, env)
+    this.#link.listen((up) => {
+      // The others wait for what there is to tell as much as this one for them.
+      if (up) this.#tick()
+    })
+  }
+
+  /** Shares these groups from now on, and no others. */
+  use(upstreams: Iterable<Upstream>): void {
+    const before = this.#groups
+    this.#groups = new Map()
+    for (const upstream of upstreams) {
+      if (!upstream.fleet) continue
+      const name = upstream.name.toLowerCase()
+      const known = before.get(name)
+      if (known && known.ledger.upstream.zone === upstream.zone) {
+        known.ledger.use(upstream)
+        before.delete(name)
+        this.#groups.set(name, known)
+        continue
+      }
+      const keys = groupKeys(this.options.prefix, this.options.group, name)
+      const ledger = new Ledger(upstream)
+      this.#groups.set(name, { ledger, keys, pending: false, aloneAt: undefined, saidAlone: false })
+    }
+    for (const shared of before.values()) void this.#depart(shared)
+  }
+
+  start(): void {
+    this.#link.start()
+    this.#arm()
+  }
+
+  /** Takes leave of the others. Ends soon, whatever Redis does; never rejects. */
+  async stop(): Promise<void> {
+    this.#cancel?.()
+    this.#cancel = () => {}
+    await Promise.all(Array.from(this.#groups.values(), (shared) => this.#depart(shared)))
+    this.#groups = new Map()
+    await this.#link.stop()
+  }
+
+  /** Resolves once every group has been heard of, or after so many milliseconds. */
+  async heard(ms: number): Promise<void> {
+    const { now, after } = this.#env
+    const end = now() + ms
+    const missing = () => Array.from(this.#groups.values()).some(({ ledger }) => ledger.heardAt === undefined)
+    while (missing() && now() < end) await new Promise<void>((go) => after(5, go))
+  }
+
+  #arm(): void {
+    if (this.#cancel !== undefined) this.#cancel()
+    const { interval } = this.options
+    this.#cancel = this.#env.after(interval * (1 - jitter + 2 * jitter * this.#env.random()), () =>
+      this.#tick(),
+    )
+  }
+
+  #tick(): void {
+    this.#arm()
+    for (const shared of this.#groups.values()) {
+      const { ledger, pending } = shared
+      if (this.#env.now() - (ledger.heardAt ?? Number.NEGATIVE_INFINITY) > this.options.ttl) ledger.cutOff()
+      if (!pending && this.#link.up) void this.#exchange(shared)
+    }
+  }
+
+  async #exchange(shared: Shared): Promise<void> {
+    const { ledger, keys } = shared
+    const { now } = this.#env
+    const { ttl } = this.options
+    const startedAt = now()
+    const telling = ledger.gather(startedAt)
+    shared.pending = true
+    try {
+      const args = [
+        this.keep,
+        this.id,
+        ttl,
+        ledger.epoch,
+        ledger.version,
+        telling.requests,
+        telling.retries,
+        ledger.members,
+        keys.told,
+        ...telling.updates.flatMap(({ name, update }) => [name, packUpdate(update)]),
+      ]
+      const names = [keys.state, keys.changed, keys.members, keys.told + this.id]
+      const heard = readHeard(await this.#link.run(exchange, names, args))
+      const endedAt = now()
+      this.#exchanges += 1
+      this.#roundTripMs = endedAt - startedAt
+      this.#fault = undefined
+      // A reload may have taken the group away meanwhile.
+      if (this.#groups.get(ledger.upstream.name.toLowerCase()) !== shared) return
+      ledger.hear(telling, heard, (startedAt + endedAt) / 2, endedAt)
+      this.#warnAlone(shared, endedAt)
+      if (heard.probes.size > 0) for (const hear of this.#records) hear(ledger.upstream, heard.probes)
+    } catch (error) {
+      this.#lost(ledger, telling, error)
+    } finally {
+      shared.pending = false
+    }
+  }
+
+  #lost(ledger: Ledger, telling: Telling, error: unknown): void {
+    this.#failures += 1
+    this.#fault = error instanceof Error ? error.message : String(error)
+    ledger.lose(telling)
+  }
+
+  async #depart({ ledger, keys }: Shared): Promise<void> {
+    ledger.end()
+    if (!this.#link.up) return
+    try {
+      await this.#link.run(departure, [keys.state, keys.changed, keys.members], [this.keep, this.id])
+    } catch {
+      // Its parts go after `ttl`.
+    }
+  }
+
+  #warnAlone(shared: Shared, now: number): void {
+    if (!shared.ledger.alone) {
+      shared.aloneAt = undefined
+      return
+    }
+    shared.aloneAt ??= now
+    if (shared.saidAlone || now - shared.aloneAt < aloneTimes * this.options.ttl) return
+    shared.saidAlone = true
+    const { name } = shared.ledger.upstream
+    const { group } = this.options
+    this.#env.say(
+      'warn',
+      `fleet: no other instance of group "${group}" has a peer of upstream "${name}" that this one has; ` +
+        'where several apps use one Redis, each needs a group of its own',
+    )
+  }
+
+  // For the admin server.
+
+  get group(): string {
+    return this.options.group
+  }
+  get name(): string {
+    return this.options.name
+  }
+  get servers(): readonly string[] {
+    return this.#link.servers
+  }
+  get up(): boolean {
+    return this.#link.up
+  }
+  get since(): number {
+    return this.#link.since
+  }
+  get error(): string | undefined {
+    return this.#link.error ?? this.#fault
+  }
+  get required(): boolean {
+    return this.options.required
+  }
+  get interval(): number {
+    return this.options.interval
+  }
+  get ttl(): number {
+    return this.options.ttl
+  }
+  get exchanges(): number {
+    return this.#exchanges
+  }
+  get failures(): number {
+    return this.#failures
+  }
+  get losses(): number {
+    return this.#link.losses
+  }
+  get roundTripMs(): number | undefined {
+    return this.#roundTripMs
+  }
+
+  upstream(upstream: Upstream): FleetGroupFacts | undefined {
+    const { ledger } = this.#groups.get(upstream.name.toLowerCase()) ?? {}
+    if (ledger === undefined) return undefined
+    const { members, heardAt, resets } = ledger
+    return { members, age: heardAt === undefined ? undefined : this.#env.now() - heardAt, resets }
+  }
+
+  peer(upstream: Upstream, peer: Peer): FleetPeerFacts | undefined {
+    return this.#groups.get(upstream.name.toLowerCase())?.ledger.about(peer, this.#env.now())
+  }
+
+  // For probes.
+
+  get prefix(): string {
+    return this.options.prefix
+  }
+
+  /** Long after every instance has gone, or one has been away for good. */
+  get keep(): number {
+    return Math.max(60_000, 10 * this.options.ttl)
+  }
+
+  onChange(hear: (up: boolean) => void): () => void {
+    return this.#link.listen(hear)
+  }
+
+  onRecords(hear: (upstream: Upstream, records: ReadonlyMap<string, Buffer>) => void): () => void {
+    this.#records.add(hear)
+    return () => this.#records.delete(hear)
+  }
+
+  keys(upstream: Upstream): GroupKeys | undefined {
+    return this.#groups.get(upstream.name.toLowerCase())?.keys
+  }
+
+  run(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | number | Buffer)[],
+  ): Promise<unknown> {
+    return this.#link.run(script, keys, args)
+  }
+
+  connect(): Redis | Cluster {
+    return this.#link.connect()
+  }
+}

@@ -1,0 +1,156 @@
+import type { Peer } from '../peer.ts'
+import type { Upstream } from '../upstream.ts'
+import type { PeerRecord, Update } from './exchange.ts'
+import { wanted } from './leases.ts'
+
+/*
+ * What one instance has to tell of a peer: what its numbers have grown by, and what its part of the levels is now.
+ */
+
+/** What an instance knows of a peer's standing in the fleet. */
+export interface Entry {
+  readonly peer: Peer
+  /** Counts up to which all has been told. */
+  told: Counts
+  /** Ejections that were not this instance's own finding, among those counted since. */
+  imported: number
+  /** Answers of this instance of late, with less and less weight. */
+  weight: number
+  /** Most requests in progress within about a second: of the running half and the one before. */
+  peaks: [number, number]
+  peakAt: number
+  lookedAt: number | undefined
+  /** The levels that were told last; `unknown` where nobody knows whether they arrived. */
+  sent: Update | 'nothing' | 'unknown'
+  /** What was heard last; undefined while there is nothing to count from. */
+  heard: PeerRecord | undefined
+}
+
+type Counts = Readonly<Record<'answers' | 'good' | 'ejections' | 'values' | 'valueSum', number>>
+
+/** What holds for all peers of a group in one exchange. */
+export interface Circumstances {
+  /** Instances that share the group, 1 or more. */
+  readonly members: number
+  /** Whether the group had a request since the last time. */
+  readonly asked: boolean
+  /** The server's time at the last exchange, milliseconds since the epoch. */
+  readonly at: number
+  /** Monotonic milliseconds. */
+  readonly now: number
+}
+
+/** After so long an answer weighs a third of a new one, milliseconds. */
+const memoryMs = 10_000
+/** An average that was ever measured here weighs so much at least: better an old one than none. */
+const leastWeight = 0.01
+/** What waits for so many times the average, and so long at least, is stuck. */
+const stuckTimes = 10
+const stuckMs = 10
+/** How long a peak counts, and how long it is remembered that somebody went short. */
+const peakMs = 500
+const shortMs = 1000
+
+/** A peer that nothing has been told of yet. What was counted before stays untold. */
+export function enter(peer: Peer): Entry {
+  return {
+    peer,
+    told: countsOf(peer),
+    imported: 0,
+    weight: 0,
+    peaks: [0, 0],
+    peakAt: 0,
+    lookedAt: undefined,
+    sent: 'nothing',
+    heard: undefined,
+  }
+}
+
+function countsOf({ zone, index }: Peer): Counts {
+  const { answers, goodAnswers, unavailable, valueCount, valueSum } = zone.peers
+  return {
+    answers: answers[index]!,
+    good: goodAnswers[index]!,
+    ejections: unavailable[index]!,
+    values: valueCount[index]!,
+    valueSum: valueSum[index]!,
+  }
+}
+
+/**
+ * What is to be told of a peer now. It counts as told. To be called with the zone held.
+ * @returns undefined where nothing has changed
+ */
+export function lookAt(entry: Entry, upstream: Upstream, circumstances: Circumstances): Update | undefined {
+  const { peer, told, sent } = entry
+  const { now } = circumstances
+  const { zone, index, options } = peer
+  const numbers = zone.peers
+  const counts = countsOf(peer)
+  const answers = counts.answers - told.answers
+  entry.told = counts
+  entry.weight *= Math.exp((Math.min(entry.lookedAt ?? now, now) - now) / memoryMs)
+  entry.weight += answers
+  entry.lookedAt = now
+  const ejections = counts.ejections - told.ejections - entry.imported
+  entry.imported = 0
+  const measured = upstream.learning !== undefined && counts.answers > 0 && numbers.avg[index]! > 0
+  const waiting = numbers.waiting[index]!
+  const age = waiting > 0 ? Math.max(0, waiting * now - numbers.startSum[index]!) : 0
+  const usual = numbers.avg[index]! || zone.get('lastAverage')
+  // By reports and not by times nobody knows what is long.
+  const long = upstream.learning?.value === undefined && usual > 0
+  const stuck = long && age > waiting * Math.max(stuckMs, stuckTimes * usual)
+  const limit = options.max_conns_scope === 'fleet' ? options.max_conns : 0
+  const update: Update = {
+    leaves: false,
+    answers,
+    good: counts.good - told.good,
+    ejections: Math.max(0, ejections),
+    values: counts.values - told.values,
+    valueSum: counts.valueSum - told.valueSum,
+    valueAge: numbers.reportAt[index]! > 0 ? Math.max(0, now - numbers.reportAt[index]!) : 0,
+    stuck: stuck ? waiting : 0,
+    stuckAge: stuck ? age : 0,
+    weight: measured ? Math.max(leastWeight, entry.weight) : 0,
+    average: measured ? numbers.avg[index]! : 0,
+    conns: numbers.conns[index]!,
+    limit,
+    have: 0,
+    want: 0,
+  }
+  if (limit > 0) demand(entry, update, circumstances)
+  return isNews(update, sent) ? update : undefined
+}
+
+/** What the instance would like to have of a limit that is the fleet's. What it gives back it does without from now on. */
+function demand(entry: Entry, update: Update, { members, asked, at, now }: Circumstances): void {
+  const { peer, heard } = entry
+  const { conns, connsPeak, lease } = peer.zone.peers
+  const { index } = peer
+  if (now - entry.peakAt > peakMs) {
+    entry.peaks = [0, entry.peaks[0]]
+    entry.peakAt = now
+  }
+  entry.peaks[0] = Math.max(entry.peaks[0], connsPeak[index]!)
+  connsPeak[index] = conns[index]!
+  const peak = Math.max(...entry.peaks)
+  const have = Math.max(0, lease[index]! - 1)
+  const short = heard !== undefined && heard.shortAt > 0 && at - heard.shortAt < shortMs
+  update.have = have
+  update.want = wanted({ limit: update.limit, members, conns: update.conns, peak, have, asked, short })
+  if (lease[index]! > 0 && update.want < have) lease[index] = Math.max(update.want, update.conns) + 1
+}
+
+/** Whether it says more than what was told last. */
+function isNews(update: Update, sent: Entry['sent']): boolean {
+  if (sent === 'nothing' || sent === 'unknown') return true
+  const { answers, ejections, values, stuck, conns, want, have, limit, weight, average } = update
+  if (answers > 0 || ejections > 0 || values > 0) return true
+  if (stuck > 0 || sent.stuck > 0) return true
+  if (conns !== sent.conns || limit !== sent.limit) return true
+  // Somebody may have given something back meanwhile.
+  if (limit > 0 && (want !== sent.want || have !== want)) return true
+  // An average that nobody renews loses weight beside others.
+  return average !== sent.average || weight < sent.weight / 2
+}

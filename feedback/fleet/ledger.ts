@@ -1,0 +1,295 @@
+import { heardBudget } from '../budget.ts'
+import { peerStateChannel } from '../channels.ts'
+import type { Peer } from '../peer.ts'
+import type { Upstream } from '../upstream.ts'
+import type { Heard, PeerRecord, Update } from './exchange.ts'
+import type { FleetPeerFacts } from './facts.ts'
+import { type Entry, enter, lookAt } from './gather.ts'
+import { hearPeer } from './hear.ts'
+import { fairLease } from './leases.ts'
+import { peerId } from './peer-id.ts'
+
+/** What is to be told in one exchange. */
+export interface Telling {
+  readonly updates: readonly { readonly name: string; readonly update: Update }[]
+  /** Requests and retries of this instance since the last time. */
+  readonly requests: number
+  readonly retries: number
+}
+
+/**
+ * What one instance has told of a group and heard of it. It begins with nothing: what was counted before is not told,
+ * and what the others had told before is where differences are counted from. The same again whenever an exchange was
+ * lost: nobody knows then whether it counted, so it is not told again, and the next answer is only a new beginning.
+ */
+export class Ledger {
+  #upstream: Upstream
+  #entries = new Map<string, Entry>()
+  /** The same by the peers' places in the zone. */
+  readonly #byIndex = new Map<number, Entry>()
+  /** Peers that are gone and have to be taken out. */
+  readonly #left = new Set<string>()
+  #requests: number
+  #retries: number
+  /** The group's totals at the last answer; undefined while there is nothing to count from. */
+  #totals: { readonly requests: number; readonly retries: number } | undefined
+  #epoch = ''
+  #version = 0
+  #members = 0
+  #at = 0
+  #resets = 0
+  /** When the last answer came; undefined before the first. */
+  #heardAt: number | undefined
+  #cut = true
+
+  constructor(upstream: Upstream) {
+    this.#upstream = upstream
+    this.#requests = upstream.zone.get('requests')
+    this.#retries = upstream.zone.get('retries')
+    this.use(upstream)
+  }
+
+  get upstream(): Upstream {
+    return this.#upstream
+  }
+  get epoch(): string {
+    return this.#epoch
+  }
+  get version(): number {
+    return this.#version
+  }
+  /** Instances that share the group; 0 before the first answer. */
+  get members(): number {
+    return this.#members
+  }
+  get resets(): number {
+    return this.#resets
+  }
+  /** Monotonic milliseconds of the last answer; undefined before the first. */
+  get heardAt(): number | undefined {
+    return this.#heardAt
+  }
+
+  /** Goes on with the group as a reload has made it. */
+  use(upstream: Upstream): void {
+    this.#upstream = upstream
+    const before = this.#entries
+    this.#entries = new Map()
+    this.#byIndex.clear()
+    for (const peer of [...upstream.peers, ...upstream.backups]) {
+      let name = peerId(peer)
+      // A server may stand in a group several times.
+      for (let n = 2; this.#entries.has(name); n++) name = `${peerId(peer)} #${n}`
+      const known = before.get(name)
+      const same = known?.peer.index === peer.index && known.peer.tenant === peer.tenant
+      // Everything is to be heard again, that of the new one too.
+      if (!same) this.#version = 0
+      const entry = same ? { ...known, peer } : enter(peer)
+      this.#entries.set(name, entry)
+      this.#byIndex.set(peer.index, entry)
+      before.delete(name)
+      this.#left.delete(name)
+      if (peer.options.max_conns_scope !== 'fleet') this.#unlease(peer)
+    }
+    for (const [name, { sent }] of before) if (sent !== 'nothing') this.#left.add(name)
+  }
+
+  /**
+   * What there is to tell. It counts as told from now on, whatever becomes of it.
+   * @param now monotonic milliseconds
+   */
+  gather(now: number): Telling {
+    const { zone } = this.#upstream
+    const updates: { name: string; update: Update }[] = []
+    zone.enter()
+    try {
+      const requests = zone.get('requests') - this.#requests
+      const retries = zone.get('retries') - this.#retries
+      this.#requests += requests
+      this.#retries += retries
+      const circumstances = { members: Math.max(1, this.#members), asked: requests > 0, at: this.#at, now }
+      for (const [name, entry] of this.#entries) {
+        const update = lookAt(entry, this.#upstream, circumstances)
+        if (update !== undefined) updates.push({ name, update })
+      }
+      for (const name of this.#left) updates.push({ name, update: leaving })
+      return { updates, requests, retries }
+    } finally {
+      zone.leave()
+    }
+  }
+
+  /**
+   * The others' answer.
+   * @param telling what was told
+   * @param at the middle of the exchange, monotonic milliseconds
+   */
+  hear(telling: Telling, heard: Heard, at: number, now: number): void {
+    const known = !heard.fresh && this.#totals !== undefined && heard.epoch === this.#epoch
+    if (this.#epoch !== '' && heard.epoch !== this.#epoch) this.#resets += 1
+    const told = new Map(
+      telling.updates.map(({ name, update }, i) => [name, { update, lease: heard.leases[i]! }]),
+    )
+    if (known) {
+      const { requests, retries } = this.#totals!
+      const others = (sum: number, before: number, own: number) => Math.max(0, sum - before - own)
+      heardBudget(
+        this.#upstream,
+        others(heard.requests, requests, telling.requests),
+        others(heard.retries, retries, telling.retries),
+        now,
+      )
+    }
+    const set: Peer[] = []
+    const { zone } = this.#upstream
+    zone.enter()
+    try {
+      for (const [name, entry] of this.#entries) {
+        const own = told.get(name)
+        if (own) {
+          entry.sent = own.update
+          if (own.update.limit > 0) zone.peers.lease[entry.peer.index] = own.lease + 1
+        } else if (heard.fresh) entry.sent = 'nothing'
+        const record = heard.peers.get(name)
+        if (heard.fresh) entry.heard = undefined
+        if (record === undefined) continue
+        // What was told meanwhile may have counted or not: no difference is right.
+        if (!known) entry.heard = undefined
+        if (
+          hearPeer(entry, record, this.#upstream, {
+            own: own?.update,
+            shift: at - heard.at,
+            serverAt: heard.at,
+            now,
+          })
+        )
+          set.push(entry.peer)
+        entry.heard = record
+      }
+      this.#countStuck()
+    } finally {
+      zone.leave()
+    }
+    for (const peer of set) {
+      const fails = peer.options.max_fails
+      peerStateChannel.publish({
+        upstream: this.#upstream,
+        peer,
+        state: 'unavailable',
+        fails,
+        downtimeMs: 0,
+        heard: true,
+      })
+    }
+    for (const [name, { update }] of told) if (update.leaves) this.#left.delete(name)
+    this.#totals = { requests: heard.requests, retries: heard.retries }
+    this.#epoch = heard.epoch
+    this.#version = heard.version
+    this.#members = heard.members
+    this.#at = heard.at
+    this.#heardAt = now
+    this.#cut = false
+  }
+
+  /** No answer came, or none in time. */
+  lose(telling: Telling): void {
+    this.#totals = undefined
+    for (const { name } of telling.updates) {
+      const entry = this.#entries.get(name)
+      if (entry) entry.sent = 'unknown'
+    }
+  }
+
+  /**
+   * Nothing has been heard for `ttl`: what others told counts no more, and of a limit that is the fleet's this instance
+   * takes a fair part, since its lease has gone to others by now.
+   */
+  cutOff(): void {
+    if (this.#cut) return
+    this.#cut = true
+    this.#totals = undefined
+    const { zone } = this.#upstream
+    zone.enter()
+    for (const entry of this.#entries.values()) {
+      const { index, options } = entry.peer
+      zone.peers.stuckCount[index] = 0
+      zone.peers.stuckStart[index] = 0
+      entry.heard = undefined
+      entry.sent = 'nothing'
+      if (options.max_conns_scope === 'fleet')
+        zone.peers.lease[index] = fairLease(options.max_conns, this.#members) + 1
+    }
+    zone.set('stuckPeers', 0)
+    zone.leave()
+    this.#version = 0
+  }
+
+  /** The group is shared no more: its numbers are this instance's own again. */
+  end(): void {
+    const { zone } = this.#upstream
+    this.cutOff()
+    zone.enter()
+    for (const { peer } of this.#entries.values()) zone.peers.lease[peer.index] = 0
+    zone.leave()
+  }
+
+  /** @returns undefined where nothing has been heard of the peer */
+  about(peer: Peer, now: number): FleetPeerFacts | undefined {
+    const entry = this.#byIndex.get(peer.index)
+    return entry?.heard && this.#facts(entry, entry.heard, now)
+  }
+
+  #facts({ peer }: Entry, record: PeerRecord, now: number): FleetPeerFacts {
+    const { stuckCount, stuckStart, lease } = peer.zone.peers
+    const { index } = peer
+    return {
+      members: record.members,
+      answers: record.answers,
+      good: record.good,
+      average: record.weight > 0 ? record.weighted / record.weight : undefined,
+      conns: record.conns,
+      stuck: stuckCount[index]!,
+      stuckAge: Math.max(0, stuckCount[index]! * now - stuckStart[index]!),
+      lease: lease[index]! > 0 ? lease[index]! - 1 : undefined,
+      ejections: record.ejections,
+    }
+  }
+
+  /** Whether the other instances have none of its peers, as when two apps use one name. */
+  get alone(): boolean {
+    if (this.#members < 2) return false
+    const heard = [...this.#entries.values()].map((entry) => entry.heard)
+    return heard.length > 0 && heard.every((record) => record?.members === 1)
+  }
+
+  #unlease({ zone, index }: Peer): void {
+    zone.enter()
+    zone.peers.lease[index] = 0
+    zone.leave()
+  }
+
+  #countStuck(): void {
+    const { zone } = this.#upstream
+    let count = 0
+    for (const { peer } of this.#entries.values()) if (zone.peers.stuckCount[peer.index]! > 0) count += 1
+    zone.set('stuckPeers', count)
+  }
+}
+
+const leaving: Update = {
+  leaves: true,
+  answers: 0,
+  good: 0,
+  ejections: 0,
+  values: 0,
+  valueSum: 0,
+  valueAge: 0,
+  stuck: 0,
+  stuckAge: 0,
+  weight: 0,
+  average: 0,
+  conns: 0,
+  limit: 0,
+  have: 0,
+  want: 0,
+}
