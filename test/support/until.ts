@@ -1,0 +1,8 @@
+/** Waits until something is so. @throws when that takes longer than `ms` */
+export async function until(so: () => boolean, ms = 5000): Promise<void> {
+  const end = performance.now() + ms
+  while (!so()) {
+    if (performance.now() > end) throw new Error(`not so within ${ms} ms: ${so}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
