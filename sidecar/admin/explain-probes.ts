@@ -79,6 +79,6 @@ function seconds(ms: number): string {
 }
 
 /** A peer may have written it, and a terminal may show it. */
-function printable(text: string): string {
+export function printable(text: string): string {
   return text.replace(/[^\x20-\x7e]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
 }

@@ -1,15 +1,25 @@
 import type { FastifyInstance } from 'fastify'
 import { type AgentOrders, agentOrders } from '../../feedback/agent.ts'
 import { mayRetry, recent } from '../../feedback/budget.ts'
+import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import { connsLimit, peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import { type Reporting, reporting } from '../../feedback/report.ts'
+import {
+  explainFleet,
+  explainPeerFleet,
+  type FleetExplanation,
+  fleetLine,
+  leaseNote,
+  type PeerFleet,
+  peerFleetLine,
+} from './explain-fleet.ts'
 import { agentNotes, explainProbes, type ProbeExplanation, probeLine } from './explain-probes.ts'
 import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
 import { upstreamOf } from './health.ts'
-import { rounded } from './status-peers.ts'
+import { rounded } from './tree.ts'
 
 /** Why a request that came now would go where it would go. Times in milliseconds, shares 0 to 1. */
 export interface Explanation {
@@ -19,6 +29,8 @@ export interface Explanation {
   readonly single: boolean
   readonly peers: readonly PeerExplanation[]
   readonly retries: Retries
+  /** Undefined where the group is not shared with other instances. */
+  readonly fleet: FleetExplanation | undefined
   /** The same for people, a line each. */
   readonly text: string
 }
@@ -52,6 +64,8 @@ export interface PeerExplanation {
   /** What an agent on the peer has asked for; undefined where none has. */
   readonly agent: AgentOrders | undefined
   readonly probes: readonly ProbeExplanation[]
+  /** What other instances contribute; undefined where the group is not shared. */
+  readonly fleet: PeerFleet | undefined
 }
 
 export interface Retries {
@@ -81,19 +95,25 @@ export function explain(app: FastifyInstance, facts: Facts): void {
       const upstreams = Array.from(facts.upstreams(), ({ upstream }) => upstream.name)
       return reply.code(404).send({ error: `no upstream "${name}"`, upstreams })
     }
-    const explanation = explainUpstream(group, facts.clock.now())
+    const explanation = explainUpstream(group, facts.clock.now(), facts.fleet())
     if (request.query.format === 'text') return reply.type('text/plain').send(explanation.text)
     return reply.send(explanation)
   })
 }
 
-/** Explains a group at a moment. @param now monotonic milliseconds */
-export function explainUpstream(group: UpstreamFacts, now: number): Explanation {
+/**
+ * Explains a group at a moment.
+ * @param now monotonic milliseconds
+ * @param fleet undefined where there is none
+ */
+export function explainUpstream(group: UpstreamFacts, now: number, fleet?: FleetFacts): Explanation {
   const { upstream } = group
   const shares = group.shares(now)
+  const about = fleet && explainFleet(group, fleet)
+  const sharing = about && fleet
   const peers = [
-    ...list(group, upstream.peers, shares.primary, now),
-    ...list(group, upstream.backups, shares.backup, now),
+    ...list(group, upstream.peers, shares.primary, sharing, now),
+    ...list(group, upstream.backups, shares.backup, sharing, now),
   ]
   const { zone } = upstream
   const retries: Retries = {
@@ -106,7 +126,8 @@ export function explainUpstream(group: UpstreamFacts, now: number): Explanation 
       allows: mayRetry(upstream, budget, now),
     })),
   }
-  const facts = { upstream: upstream.name, method: upstream.method, single: upstream.single, peers, retries }
+  const { name, method, single } = upstream
+  const facts = { upstream: name, method, single, peers, retries, fleet: about }
   return { ...facts, text: toText(facts) }
 }
 
@@ -114,6 +135,7 @@ function list(
   group: UpstreamFacts,
   peers: readonly Peer[],
   shares: readonly number[],
+  fleet: FleetFacts | undefined,
   now: number,
 ): PeerExplanation[] {
   const excluded = peers.map((peer) => group.exclusion(peer, now))
@@ -145,6 +167,7 @@ function list(
       report: reporting(peer, group.upstream, now),
       agent: agentOrders(peer),
       probes: explainProbes(group.probes(peer), now),
+      fleet: fleet && explainPeerFleet(group, fleet, peer, excluded[i], now),
     }
   })
 }
@@ -154,8 +177,10 @@ function toText(about: Omit<Explanation, 'text'>): string {
   const primaries = about.peers.filter(({ backup }) => !backup)
   const standby = primaries.some(({ excluded }) => excluded === undefined)
   for (const peer of about.peers) {
+    const lease = leaseNote(peer.fleet?.lease)
     const share = `${(100 * peer.share).toFixed(1)} %`
-    let what = peer.excluded === undefined ? share : `none, ${peer.excluded}`
+    let what =
+      peer.excluded === undefined ? share : `none, ${peer.excluded}${lease === undefined ? '' : `: ${lease}`}`
     if (peer.backup) {
       what =
         peer.excluded !== undefined || !standby
@@ -173,6 +198,7 @@ function toText(about: Omit<Explanation, 'text'>): string {
     if (peer.agent !== undefined) notes.push(...agentNotes(peer.agent))
     lines.push(`  ${peer.peer}: ${what}; ${notes.join(', ')}`)
     for (const probe of peer.probes) lines.push(`    ${probeLine(probe)}`)
+    if (peer.fleet) lines.push(`    ${peerFleetLine(peer.fleet)}`)
   }
   const { requests, retries, waiting, budgets } = about.retries
   lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
@@ -182,6 +208,7 @@ function toText(about: Omit<Explanation, 'text'>): string {
     const state = `${recent.retries} of ${recent.requests} now, ${allows ? 'another may go' : 'spent'}`
     lines.push(`    ${location}: ${limit}; ${state}`)
   }
+  if (about.fleet) lines.push(`  ${fleetLine(about.fleet)}`)
   return `${lines.join('\n')}\n`
 }
 

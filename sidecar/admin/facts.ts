@@ -82,6 +82,8 @@ export interface UpstreamFacts {
   exclusion(peer: Peer, now: number): ExclusionReason | undefined
   /** What the method expects an answer of the peer to take now, milliseconds; undefined: it does not estimate. */
   expected(peer: Peer, now: number): number | undefined
+  /** Whether what is stuck at a peer at other instances adds to what the method expects. */
+  readonly heedsStuck: boolean
   /** Retry budgets of the locations that send to this group; empty where all of them are `off`. */
   budgets(): readonly BudgetFacts[]
   /** Whether probes ask its peers. */

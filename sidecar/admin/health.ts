@@ -4,14 +4,14 @@ import type { Facts, UpstreamFacts } from './facts.ts'
 /**
  * `/healthz` says that the process answers; `/readyz` that it takes requests. Peers do not count for either, since
  * an orchestrator that restarts or unplugs the balancer for its peers' sake helps nobody. Who wants to know of
- * them asks with `?upstream=NAME`.
+ * them asks with `?upstream=NAME`. The fleet counts only where it is `required`.
  */
 export function health(app: FastifyInstance, facts: Facts): void {
   app.get('/healthz', (_request, reply) => reply.header('cache-control', 'no-store').send({ ok: true }))
   app.get<{ Querystring: { upstream?: string | string[] } }>('/readyz', (request, reply) => {
     reply.header('cache-control', 'no-store')
-    if (facts.draining()) return reply.code(503).send({ ok: false, reason: 'draining' })
-    if (!facts.ready()) return reply.code(503).send({ ok: false, reason: 'not listening yet' })
+    const whole = unreadiness(facts)
+    if (whole !== undefined) return reply.code(503).send({ ok: false, reason: whole })
     for (const name of [request.query.upstream ?? []].flat()) {
       const group = upstreamOf(facts, name)
       if (group === undefined) return reply.code(404).send({ error: `no upstream "${name}"` })
@@ -20,6 +20,15 @@ export function health(app: FastifyInstance, facts: Facts): void {
     }
     return reply.send({ ok: true })
   })
+}
+
+/** Why the program is not ready, whatever its peers; undefined when it is. */
+export function unreadiness(facts: Facts): string | undefined {
+  if (facts.draining()) return 'draining'
+  if (!facts.ready()) return 'not listening yet'
+  const fleet = facts.fleet()
+  if (fleet === undefined || !fleet.required || fleet.up) return undefined
+  return `the fleet cannot be reached: ${fleet.error ?? 'no answer yet'}`
 }
 
 /** Finds a group by its name, which nginx compares without case. */

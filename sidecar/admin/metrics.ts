@@ -4,7 +4,7 @@ import { metricsTable } from '../../feedback/metrics-table.ts'
 import { Exposition, type FormatName, formats, negotiate } from './exposition.ts'
 import type { Facts } from './facts.ts'
 import { processMetrics } from './process-metrics.ts'
-import { groupSamplers, peerSamplers, programNumbers } from './samples.ts'
+import { type GroupSeries, groupSamplers, peerSamplers, programNumbers } from './samples.ts'
 import { type Series, seriesOf } from './series.ts'
 
 /** Longest stretch of building a scrape before requests get their turn, milliseconds. */
@@ -30,18 +30,20 @@ export async function scrape(facts: Facts, format: FormatName): Promise<string> 
     began = performance.now()
   }
   const now = facts.clock.now()
-  const groups = [...facts.upstreams()]
+  const fleet = facts.fleet()
+  const groups: GroupSeries[] = []
   const peers: Series[] = []
-  for (const group of groups) {
-    peers.push(...seriesOf(group, now))
+  for (const group of facts.upstreams()) {
+    groups.push({ upstream: group.upstream, fleet: fleet?.upstream(group.upstream) })
+    peers.push(...seriesOf(group, fleet, now))
     await breathe()
   }
   for (const { name, type, help } of metricsTable) {
     out.family(name, type, help)
-    const program = programNumbers.get(name)
-    if (program !== undefined) out.sample(name, '', program(facts))
+    const program = programNumbers.get(name)?.(facts)
+    if (program !== undefined) out.sample(name, '', program)
     const group = groupSamplers.get(name)
-    if (group !== undefined) for (const { upstream } of groups) group(out, name, upstream.zone, upstream.name)
+    if (group !== undefined) for (const series of groups) group(out, name, series)
     const peer = peerSamplers.get(name)
     if (peer === undefined) continue
     for (const series of peers) {

@@ -1,11 +1,15 @@
 import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
+import type { FleetGroupFacts } from '../../feedback/fleet/facts.ts'
 import { connsLimit, downtime } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
 import { reporting } from '../../feedback/report.ts'
+import type { Upstream } from '../../feedback/upstream.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
 import { type Exposition, escapeLabel } from './exposition.ts'
 import type { Facts } from './facts.ts'
+import { fleetGroupNumbers, fleetNumbers, fleetPeerNumbers } from './fleet-samples.ts'
+import { unreadiness } from './health.ts'
 import { type Series, sum } from './series.ts'
 
 /*
@@ -13,26 +17,46 @@ import { type Series, sum } from './series.ts'
  * Name, type, help and labels are the table's.
  */
 
-/** Of the program as a whole. */
-export const programNumbers: ReadonlyMap<string, (facts: Facts) => number> = new Map([
+/** Of the program as a whole; undefined leaves the sample out. */
+export const programNumbers: ReadonlyMap<string, (facts: Facts) => number | undefined> = new Map([
   ['evenkeel_connections_accepted_total', (facts: Facts) => facts.connections().accepted],
   ['evenkeel_connections_dropped_total', (facts: Facts) => facts.connections().dropped],
   ['evenkeel_connections_active', (facts: Facts) => facts.connections().active],
   ['evenkeel_connections_idle', (facts: Facts) => facts.connections().idle],
   ['evenkeel_threads', (facts: Facts) => facts.threads().running],
   ['evenkeel_threads_replaced_total', (facts: Facts) => facts.threads().replaced],
-  ['evenkeel_ready', (facts: Facts) => (facts.ready() && !facts.draining() ? 1 : 0)],
+  ['evenkeel_ready', (facts: Facts) => (unreadiness(facts) === undefined ? 1 : 0)],
   ['evenkeel_config_generation', (facts: Facts) => facts.generation()],
   ['evenkeel_config_loaded_timestamp_seconds', (facts: Facts) => facts.loadedAt() / 1000],
   ['evenkeel_config_last_reload_successful', (facts: Facts) => (facts.lastReload()?.ok === false ? 0 : 1)],
+  ...Array.from(fleetNumbers, ([name, read]): [string, (facts: Facts) => number | undefined] => [
+    name,
+    (facts) => {
+      const fleet = facts.fleet()
+      return fleet && read(fleet)
+    },
+  ]),
 ])
 
-/** Adds the samples of a group. */
-export type GroupSampler = (out: Exposition, name: string, zone: Zone, upstream: string) => void
-
-const ofGroup = (read: (zone: Zone) => number): GroupSampler => {
-  return (out, name, zone, upstream) => out.sample(name, `{upstream="${escapeLabel(upstream)}"}`, read(zone))
+/** What is told of a group. */
+export interface GroupSeries {
+  readonly upstream: Upstream
+  /** Undefined where the group is not shared. */
+  readonly fleet: FleetGroupFacts | undefined
 }
+
+/** Adds the samples of a group: none, where there is nothing to tell. */
+export type GroupSampler = (out: Exposition, name: string, group: GroupSeries) => void
+
+/** One sample a group. @param read undefined leaves the group out */
+function sampleOf(read: (group: GroupSeries) => number | undefined): GroupSampler {
+  return (out, name, group) => {
+    const value = read(group)
+    if (value !== undefined) out.sample(name, `{upstream="${escapeLabel(group.upstream.name)}"}`, value)
+  }
+}
+
+const ofGroup = (read: (zone: Zone) => number) => sampleOf(({ upstream }) => read(upstream.zone))
 
 export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_requests_total', ofGroup((zone) => zone.get('requests'))],
@@ -41,12 +65,16 @@ export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_retries_waiting', ofGroup((zone) => zone.get('retriesWaiting'))],
   ['evenkeel_upstream_idle_connections', ofGroup((zone) => zone.get('keepalive'))],
   ['evenkeel_upstream_denials_total', denials],
+  ...Array.from(fleetGroupNumbers, ([name, read]): [string, GroupSampler] => [
+    name,
+    sampleOf(({ fleet }) => fleet && read(fleet)),
+  ]),
 ])
 
-function denials(out: Exposition, name: string, zone: Zone, upstream: string): void {
-  const labels = `{upstream="${escapeLabel(upstream)}",reason="`
+function denials(out: Exposition, name: string, { upstream }: GroupSeries): void {
+  const labels = `{upstream="${escapeLabel(upstream.name)}",reason="`
   for (const [d, reason] of denialReasons.entries())
-    out.sample(name, `${labels}${reason}"}`, zone.denials[d]!)
+    out.sample(name, `${labels}${reason}"}`, upstream.zone.denials[d]!)
 }
 
 /** Adds the samples of a peer: none, where there is nothing to tell. */
@@ -151,6 +179,10 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
       (zone) => zone.responseSum,
     ),
   ],
+  ...Array.from(fleetPeerNumbers, ([name, read]): [string, PeerSampler] => [
+    name,
+    ofPeer(({ fleet }) => fleet && read(fleet)),
+  ]),
 ])
 
 /** Every word is told from the start, so that rates see the first. */

@@ -1,3 +1,4 @@
+import type { FleetFacts, FleetPeerFacts } from '../../feedback/fleet/facts.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
 import { escapeLabel } from './exposition.ts'
@@ -14,12 +15,14 @@ export interface Series {
   readonly retired: boolean
   /** Chance that the next request goes there, 0 to 1. */
   readonly share: number
+  /** What the fleet knows of it; undefined where that is nothing. */
+  readonly fleet: FleetPeerFacts | undefined
   /** Labels without the closing brace: `{upstream="a",peer="127.0.0.1:80",track="stable"`. */
   readonly labels: string
 }
 
 /** The series of a group now. A retired peer has its own until its last call ends. */
-export function seriesOf(group: UpstreamFacts, now: number): Series[] {
+export function seriesOf(group: UpstreamFacts, fleet: FleetFacts | undefined, now: number): Series[] {
   const { upstream } = group
   const { primary, backup } = group.shares(now)
   // Backups get a share only where no primary has one.
@@ -45,6 +48,8 @@ export function seriesOf(group: UpstreamFacts, now: number): Series[] {
     peers,
     retired,
     share,
+    // A peer that is listed twice is one to the fleet.
+    fleet: fleet?.peer(upstream, peers[0]!),
     labels,
   }))
 }

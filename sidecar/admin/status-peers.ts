@@ -7,39 +7,42 @@ import { type Reporting, reporting } from '../../feedback/report.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Facts, UpstreamFacts } from './facts.ts'
 import { retiredOf } from './retired.ts'
-import type { Entry } from './tree.ts'
+import { fleetPeerEntries } from './status-fleet.ts'
+import { type Entry, rounded } from './tree.ts'
 
 /** The peers of a group in the status tree: primaries, backups, and those that only finish their calls. */
 export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
   const { upstream } = group
   const now = facts.clock.now()
+  const fleet = facts.fleet()
   // Shares are worked out for the whole group at once, and only where somebody looks at them.
   let shares: ReturnType<UpstreamFacts['shares']> | undefined
   const share = (list: 'primary' | 'backup', at: number) => {
     shares ??= group.shares(now)
     return shares[list][at] ?? 0
   }
+  function* entries(peer: Peer, state: PeerState, extras: () => Iterable<Entry>): Generator<Entry> {
+    yield* peerEntries(peer, state, group.probed, now)
+    yield ['evenkeel', extras]
+    const heard = fleet?.peer(upstream, peer)
+    if (heard) yield ['fleet', () => fleetPeerEntries(heard)]
+  }
   for (const [at, peer] of upstream.peers.entries()) {
     const extras = () => peerExtras(group, peer, now, share('primary', at))
-    yield [peer.name, () => peerEntries(peer, peerState(peer, now), group.probed, now, extras)]
+    yield [peer.name, () => entries(peer, peerState(peer, now), extras)]
   }
   for (const [at, peer] of upstream.backups.entries()) {
     const extras = () => peerExtras(group, peer, now, share('backup', at))
-    yield [peer.name, () => peerEntries(peer, peerState(peer, now), group.probed, now, extras)]
+    yield [peer.name, () => entries(peer, peerState(peer, now), extras)]
   }
   for (const peer of retiredOf(upstream)) {
     const extras = (): Entry[] => [['retired', true], ...observed(peer, now)]
-    yield [peer.name, () => peerEntries(peer, 'draining', group.probed, now, extras)]
+    yield [peer.name, () => entries(peer, 'draining', extras)]
   }
 }
 
-function* peerEntries(
-  peer: Peer,
-  state: PeerState | 'draining',
-  probed: boolean,
-  now: number,
-  extras: () => Iterable<Entry>,
-): Generator<Entry> {
+/** What Angie tells of a peer. */
+function* peerEntries(peer: Peer, state: PeerState, probed: boolean, now: number): Generator<Entry> {
   const { zone, index, options } = peer
   const numbers = zone.peers
   const whole = (ms: number) => (ms > 0 ? Math.max(1, Math.round(ms)) : 0)
@@ -81,7 +84,6 @@ function* peerEntries(
     },
   ]
   yield ['sid', options.sid]
-  yield ['evenkeel', extras]
 }
 
 function* probes({ zone, index }: Peer): Generator<Entry> {
@@ -167,9 +169,4 @@ function* observed(peer: Peer, now: number): Generator<Entry> {
       }
     },
   ]
-}
-
-/** Six significant digits: more would be noise to a reader. */
-export function rounded(value: number): number {
-  return Number.isFinite(value) ? Number(value.toPrecision(6)) : 0
 }

@@ -2,6 +2,7 @@ import { denialReasons } from '../../feedback/reasons.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { type Answer, answer, uncached } from './answer.ts'
 import type { Facts, UpstreamFacts } from './facts.ts'
+import { fleetEntries, fleetGroupEntries } from './status-fleet.ts'
 import { statusJson } from './status-json.ts'
 import { peers } from './status-peers.ts'
 import { type Branch, type Entry, empty, find, type Node } from './tree.ts'
@@ -56,21 +57,23 @@ export function statusResponse(
 
 /**
  * Everything below `/status`, in the shape and order of Angie's API, so that tools made for it work. What evenkeel
- * knows beyond it stands under keys named `evenkeel`.
+ * knows beyond it stands under keys named `evenkeel`, and what instances share under keys named `fleet`.
  * @param address what the tree shows as the server's address
  */
 export function statusTree(facts: Facts, address: string): Branch {
-  return () => [
-    ['angie', () => program(facts, address)],
-    [
+  return function* () {
+    yield ['angie', () => program(facts, address)]
+    yield [
       'connections',
       () => Object.entries(pick(facts.connections(), ['accepted', 'dropped', 'active', 'idle'])),
-    ],
-    ['slabs', empty],
-    ['http', () => http(facts)],
-    ['resolvers', empty],
-    ['stream', () => ['server_zones', 'limit_conns', 'upstreams'].map((key): Entry => [key, empty])],
-  ]
+    ]
+    yield ['slabs', empty]
+    yield ['http', () => http(facts)]
+    yield ['resolvers', empty]
+    yield ['stream', () => ['server_zones', 'limit_conns', 'upstreams'].map((key): Entry => [key, empty])]
+    const fleet = facts.fleet()
+    if (fleet) yield ['fleet', () => fleetEntries(fleet)]
+  }
 }
 
 function program(facts: Facts, address: string): Entry[] {
@@ -132,11 +135,13 @@ function* groups(facts: Facts): Generator<Entry> {
   for (const group of facts.upstreams()) {
     yield [
       group.upstream.name,
-      () => [
-        ['peers', () => peers(group, facts)],
-        ['keepalive', group.upstream.zone.get('keepalive')],
-        ['evenkeel', () => groupExtras(group)],
-      ],
+      function* () {
+        yield ['peers', () => peers(group, facts)]
+        yield ['keepalive', group.upstream.zone.get('keepalive')]
+        yield ['evenkeel', () => groupExtras(group)]
+        const shared = facts.fleet()?.upstream(group.upstream)
+        if (shared) yield ['fleet', () => fleetGroupEntries(shared)]
+      },
     ]
   }
 }

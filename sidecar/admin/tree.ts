@@ -35,3 +35,8 @@ export function find(root: Node, path: string): Node | undefined {
     rest = rest.slice(found[0].length)
   }
 }
+
+/** Six significant digits: more would be noise to a reader. */
+export function rounded(value: number): number {
+  return Number.isFinite(value) ? Number(value.toPrecision(6)) : 0
+}

@@ -5,7 +5,7 @@ import { metricsTable } from '../../feedback/metrics-table.ts'
 import { Zone } from '../../feedback/zone.ts'
 import { scrape } from '../../sidecar/admin/metrics.ts'
 import { read } from '../sidecar/admin/checker.ts'
-import { facts, group } from '../sidecar/admin/facts.ts'
+import { facts, fleet, group } from '../sidecar/admin/facts.ts'
 
 /** The families of ours on a page of metrics where every peer has something of everything. */
 async function families() {
@@ -22,7 +22,8 @@ async function families() {
   const { zone } = backend.upstream
   for (const field of peerFields) zone.peers[field].fill(1)
   for (const column of zone.statuses) column.fill(1)
-  const page = read(await scrape(facts({ groups: [backend] }), 'text'))
+  const shared = facts({ groups: [backend], fleet: () => fleet() })
+  const page = read(await scrape(shared, 'text'))
   return [...page.values()].filter(({ name }) => name.startsWith('evenkeel_'))
 }
 
@@ -54,7 +55,7 @@ test('every metric has the prefix, counters end in _total, and times are in seco
 })
 
 test('every number of the table comes from a place that there is', () => {
-  const elsewhere = ['configuration', 'balancer', 'listeners', 'program']
+  const elsewhere = ['configuration', 'balancer', 'listeners', 'program', 'fleet']
   const places = new Set<string>([
     ...peerFields,
     ...groupFields,

@@ -1,3 +1,4 @@
+import type { FleetFacts, FleetPeerFacts } from '../../../feedback/fleet/facts.ts'
 import { exclusion } from '../../../feedback/health.ts'
 import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
 import { type Learning, Upstream } from '../../../feedback/upstream.ts'
@@ -68,9 +69,44 @@ export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}
     shares: (now) => ({ primary: even(upstream.peers, now), backup: even(upstream.backups, now) }),
     exclusion: why,
     expected: () => more.expected,
+    heedsStuck: more.learning !== undefined,
     budgets: more.budgets ?? (() => []),
     probed: more.probes !== undefined,
     probes: more.probes ?? (() => []),
+  }
+}
+
+/** A fleet of three instances that has heard something of every peer, with whatever differs. */
+export function fleet(over: Partial<FleetFacts> = {}, heard: Partial<FleetPeerFacts> = {}): FleetFacts {
+  return {
+    group: 'shop',
+    name: 'pod-1',
+    id: 'pod-1.x7',
+    servers: ['10.0.0.1:6379', '10.0.0.2:6379'],
+    up: true,
+    since: wall - 5000,
+    error: undefined,
+    required: false,
+    interval: 200,
+    ttl: 5000,
+    exchanges: 25,
+    failures: 2,
+    losses: 1,
+    roundTripMs: 1.25,
+    upstream: () => ({ members: 3, age: 120, resets: 1 }),
+    peer: () => ({
+      members: 2,
+      answers: 40,
+      good: 38,
+      average: 12.5,
+      conns: 6,
+      stuck: 2,
+      stuckAge: 1500,
+      lease: 3,
+      ejections: 1,
+      ...heard,
+    }),
+    ...over,
   }
 }
 
