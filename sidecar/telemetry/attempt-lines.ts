@@ -103,9 +103,14 @@ function context(call: Call, attempt: Attempt): string {
 }
 
 /** The line of a peer that is set aside, or taken back. */
-export function describeState({ upstream, peer, state, fails, downtimeMs }: PeerStateEvent): Line {
+export function describeState({ upstream, peer, state, fails, downtimeMs, heard }: PeerStateEvent): Line {
   const where = `upstream: "${upstream.name}", peer: "${peer.name}"`
   if (state === 'unavailable') {
+    if (heard) {
+      // Nothing failed here, so nginx's words, which count failures, would mislead.
+      const text = `peer ${peer.name} of upstream "${upstream.name}" is unavailable: another instance set it aside`
+      return { level: 'warn', text }
+    }
     return { level: 'warn', text: `upstream server temporarily disabled, ${where}, fails: ${fails}` }
   }
   return {

@@ -5,11 +5,13 @@ import { escapeText } from './log-format.ts'
 
 /** The line of a change that probes made of a peer, or an agent that they asked. */
 export function describeProbe(event: ProbeStateEvent): Line {
-  const { upstream, peer, state, probe } = event
+  const { upstream, peer, state, probe, by } = event
   const level = state === 'unhealthy' || state === 'down' || state === 'draining' ? 'warn' : 'notice'
+  // Whoever writes to Redis may have made the id up.
+  const asked = by === undefined ? '' : ` (asked by ${escapeText(by)})`
   return {
     level,
-    text: `peer ${peer.name} of upstream "${upstream.name}" is ${state}: ${cause(event, probe)}`,
+    text: `peer ${peer.name} of upstream "${upstream.name}" is ${state}: ${cause(event, probe)}${asked}`,
   }
 }
 

@@ -170,6 +170,14 @@ test('a peer that is set aside is a warning, and that it is back a notice', () =
   })
 })
 
+test('a peer that another instance set aside is a warning that says so', () => {
+  const event = { upstream: backend, peer: backend.peers[0]!, fails: 1, downtimeMs: 0, heard: true } as const
+  assert.deepEqual(describeState({ ...event, state: 'unavailable' }), {
+    level: 'warn',
+    text: 'peer a of upstream "backend" is unavailable: another instance set it aside',
+  })
+})
+
 /** Takes lines instead of writing them. */
 class Heard extends ErrorLog {
   readonly lines: string[] = []

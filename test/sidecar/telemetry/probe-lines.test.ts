@@ -45,6 +45,18 @@ test('an agent is named, and what it wrote is escaped', () => {
   assert.equal(said({ state: 'ready' }), 'notice: ready: so says the agent of probe "health"')
 })
 
+test('whose probe it was is told where it was not this instance, and the id is escaped', () => {
+  assert.equal(
+    said({ state: 'unhealthy', streak: 2, detail: 'status 503', by: 'pod-7.x2' }),
+    'warn: unhealthy: probe "health" failed 2 times: status 503 (asked by pod-7.x2)',
+  )
+  assert.equal(
+    said({ state: 'ready', by: 'a\u001b[2J' }),
+    'notice: ready: so says the agent of probe "health" (asked by a\\x1B[2J)',
+  )
+  assert.equal(said({ state: 'ready', by: undefined }), 'notice: ready: so says the agent of probe "health"')
+})
+
 test('each change is one line, until it is stopped', () => {
   const lines: string[] = []
   class Heard extends ErrorLog {
