@@ -50,8 +50,16 @@ function table(directives: readonly Directive[]): string {
 
 /** What a title has to say beside its directives. */
 function more(title: string): string {
+  if (title === 'Fleet') return `\n\n${fleetText}`
   return title === 'Probes' ? `\n\n${probeText}\n\n${probeTypes()}` : ''
 }
+
+const fleetText = `Several URLs are ways to one Redis: its sentinels with \`sentinel=NAME\`, which names the master, or nodes with \`cluster\`. A user and a
+password in a URL hold over \`user\` and \`password_file\`; what means something in a URL is written like \`%40\` there. \`ttl\` is at least three
+intervals: what an instance that falls silent has told counts for so long. \`name\` is for people; where it is absent it is the host's name and the
+process id. With \`required\` the program is ready only while Redis answers; otherwise it never needs it.
+
+A group's \`server\` lines may limit connections over all instances: \`max_conns=N max_conns_scope=fleet\`.`
 
 const probeText = `A peer is \`unhealthy\` once one of its probes has failed \`fails\` times in a row, and healthy again once all of them stand at
 their \`passes\` in a row; then \`max_fails\` counts as usual and \`slow_start\` begins. Without \`test\` a probe of type \`http\` fails where a
@@ -66,7 +74,11 @@ client \`$host\` is the server's first name, and an empty \`Host\` is what \`pro
 
 What an agent asks for stays until it says otherwise: \`up\` takes \`down\` back, \`ready\` takes \`drain\` and \`maint\` back, and nothing else does.
 A weight of 0 drains. Its weights hold under round robin, \`least_conn\`, \`random\` and \`feedback\`; \`hash\`, \`ip_hash\` and \`least_time\` leave them
-alone, since keys would move, or times say it already.`
+alone, since keys would move, or times say it already.
+
+With \`scope=fleet\` one instance asks for all, and all learn what it found; with \`scope=instance\` each asks for itself. Where neither stands it is
+\`fleet\`, unless there is no \`fleet\`, the group is out of it, a peer is on this host, the type is \`backlog\`, or the group's method learns from
+the answers of probes.`
 
 function probeTypes(): string {
   const kinds: readonly ProbeKind[] = probeKinds

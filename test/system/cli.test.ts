@@ -193,6 +193,27 @@ test('-t says what is wrong, and where', async () => {
   )
 })
 
+test('-t finds a file of the fleet that cannot be read, and asks no Redis', async () => {
+  const text = (file: string) =>
+    `admin off;\nfleet redis://127.0.0.1:1 ${file} required;\nhttp { server { listen 127.0.0.1:1; } }\n`
+  const missing = file('fleet-missing.conf', text('password_file=nowhere'))
+  const { status, stderr } = await run(['-tc', missing])
+  assert.equal(status, 1)
+  assert.equal(
+    stderr,
+    `evenkeel: [emerg] open() "${folder}/nowhere" failed (2: No such file or directory) in ${missing}:2\n` +
+      `evenkeel: configuration file ${missing} test failed\n`,
+  )
+  file('redis.password', 'secret\n')
+  const present = await run(['-Tc', file('fleet.conf', text('password_file=redis.password'))])
+  assert.equal(present.status, 0, present.stderr)
+  assert.match(
+    present.stdout,
+    /^fleet:\n {2}urls:\n {4}- redis:\/\/127\.0\.0\.1:1\n {2}password_file: redis\.password\n/m,
+  )
+  assert.doesNotMatch(present.stdout + present.stderr, /secret/)
+})
+
 test('-t finds what only shows once the configuration is put together', async () => {
   const text =
     'http { server { listen 127.0.0.1:1; location / { proxy_pass http://$host; error_page 500 $nope; } } }'

@@ -47,7 +47,7 @@ export const fleetDirectives = [
     args,
     syntax:
       'fleet URL [URL …] [group=NAME] [interval=TIME] [ttl=TIME] [name=TEXT] [prefix=TEXT] [sentinel=NAME] [cluster] ' +
-      '[user=NAME] [password_file=PATH] [ca=PATH] [cert=PATH key=PATH] [timeout=TIME] [required]',
+      '[user=NAME] [password_file=PATH] [ca=PATH] [cert=PATH key=PATH] [timeout=TIME] [required];',
     split,
     tidy(fleet) {
       if (fleet.urls.length === 0) throw new Fault('invalid number of arguments in "fleet" directive')
@@ -65,6 +65,7 @@ export const fleetDirectives = [
     args: Type.Literal('off'),
     wrong: (word) => `invalid value "${word}" in "fleet" directive, it must be "off" here`,
     off: true,
+    syntax: 'fleet off;',
   }),
 ]
 

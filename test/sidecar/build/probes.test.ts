@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LiveProbe } from '../../../probes/live-probe.ts'
+import { placed } from '../../../sidecar/build/place.ts'
 import { prepare } from '../../../sidecar/build/running.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
 
@@ -141,4 +142,59 @@ test('an unknown variable in a test is a mistake', async () => {
 test('a name that leads to this host can be asked for its queue', async () => {
   const [probe] = await probesOf(location('upstream_probe queue type=backlog limit=4;'), 'localhost:8081')
   assert.equal(probe?.name, 'queue')
+})
+
+/** Whether each probe of a group is shared; peers are on another host unless a test says where. */
+async function scopes(probes: string, group = '', server = '192.0.2.1:80', main = 'fleet redis://h;') {
+  const text = `${main} http {
+    upstream backend { zone backend 1m; server ${server}; ${group} }
+    map $upstream_probe $asked { default 1; }
+    server { listen 8080; location / { proxy_pass http://backend; ${probes} } }
+  }`
+  const loaded = loadText(text, 'evenkeel.conf', 'nginx')
+  const prepared = await prepare(loaded, { prefix: '/', version: '1' }, undefined).catch((error: unknown) => {
+    throw placed(error, loaded)
+  })
+  return prepared
+    .commit()
+    .probes.map(({ scope }) => scope)
+    .join(' ')
+}
+
+test('a probe is shared where there is a fleet', async () => {
+  const probes = 'upstream_probe a; upstream_probe b type=tcp; upstream_probe c type=agent port=9;'
+  assert.equal(await scopes(probes), 'fleet fleet fleet')
+  assert.equal(await scopes(probes, '', '192.0.2.1:80', ''), 'instance instance instance')
+  assert.equal(await scopes(probes, 'fleet off;'), 'instance instance instance')
+})
+
+test('a probe says itself whether it is shared', async () => {
+  assert.equal(
+    await scopes('upstream_probe a scope=instance; upstream_probe b scope=fleet;'),
+    'instance fleet',
+  )
+  assert.equal(await scopes('upstream_probe a scope=fleet;', '', '127.0.0.1:80'), 'fleet')
+})
+
+test('with a peer that only this host reaches, each instance asks for itself', async () => {
+  for (const local of ['127.0.0.1:80', '[::1]:80', 'unix:/run/app.sock', 'localhost:80']) {
+    assert.equal(await scopes('upstream_probe a;', '', local), 'instance', local)
+    assert.equal(await scopes('upstream_probe a;', `server ${local} backup;`), 'instance', local)
+  }
+})
+
+test('the queue of this host is its own', async () => {
+  assert.equal(await scopes('upstream_probe a type=backlog limit=5;', '', '127.0.0.1:80'), 'instance')
+})
+
+test('where a method learns from probes, each instance asks for itself, and must not be told otherwise', async () => {
+  for (const variable of ['$upstream_probe', '$asked']) {
+    const group = `least_time header account=${variable};`
+    assert.equal(await scopes('upstream_probe a;', group), 'instance', variable)
+    await assert.rejects(scopes('upstream_probe a\nscope=fleet;', group), {
+      message:
+        'evenkeel.conf:4: "scope=fleet" parameter is incompatible with a method that learns from probes',
+    })
+  }
+  assert.equal(await scopes('upstream_probe a;', 'least_time header account=$remote_addr;'), 'fleet')
 })
