@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { printable } from './explain-probes.ts'
 import type { Facts } from './facts.ts'
 
 const list = `GET  /healthz             the process answers
@@ -17,6 +18,11 @@ export function contents(app: FastifyInstance, facts: Facts): void {
     const up = Math.max(0, Math.round((facts.clock.wall() - facts.startedAt) / 1000))
     const lines = [`evenkeel ${facts.version}, up for ${up} s, configuration ${facts.generation()}`]
     if (facts.draining()) lines.push('it drains: work in progress ends, and then the process does')
+    const fleet = facts.fleet()
+    if (fleet?.up === false) {
+      const since = new Date(fleet.since).toISOString()
+      lines.push(`the fleet cannot be reached since ${since}: ${printable(fleet.error ?? 'no answer yet')}`)
+    }
     const last = facts.lastReload()
     if (last?.ok === false) {
       lines.push(`the reload at ${new Date(last.at).toISOString()} failed: ${last.error}`)

@@ -48,10 +48,26 @@ export function seriesOf(group: UpstreamFacts, fleet: FleetFacts | undefined, no
     peers,
     retired,
     share,
-    // A peer that is listed twice is one to the fleet.
-    fleet: fleet?.peer(upstream, peers[0]!),
+    fleet: fleet && together(peers.flatMap((peer) => fleet.peer(upstream, peer) ?? [])),
     labels,
   }))
+}
+
+/** The sum over a series, its averages being the first one's, as everywhere; undefined for nothing. */
+function together(all: readonly FleetPeerFacts[]): FleetPeerFacts | undefined {
+  const [first] = all
+  if (first === undefined || all.length === 1) return first
+  const total = (read: (one: FleetPeerFacts) => number) => all.reduce((sum, one) => sum + read(one), 0)
+  return {
+    ...first,
+    answers: total(({ answers }) => answers),
+    good: total(({ good }) => good),
+    conns: total(({ conns }) => conns),
+    stuck: total(({ stuck }) => stuck),
+    stuckAge: total(({ stuckAge }) => stuckAge),
+    lease: all.some(({ lease }) => lease !== undefined) ? total(({ lease }) => lease ?? 0) : undefined,
+    ejections: total(({ ejections }) => ejections),
+  }
 }
 
 /** A column's number of a series: the sum over its peers. */

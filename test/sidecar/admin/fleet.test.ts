@@ -82,11 +82,20 @@ test('/metrics leaves out what is not known instead of calling it 0', async () =
   })
 })
 
-test('an address that a group lists twice is one peer to the fleet, and not added up', async () => {
+test('an address that a group lists twice is one series with the sum of both', async () => {
   const { zone } = group('twice', {}).upstream
-  const twice = groupOf(zone, [peer(zone, 'a'), peer(zone, 'a')])
+  const both = [peer(zone, 'a'), peer(zone, 'a')]
+  const twice = groupOf(zone, both)
+  const labels = '{upstream="twice",peer="a",track="stable"}'
   const told = await samples(facts({ groups: [twice], fleet: () => fleet() }))
-  assert.equal(told['evenkeel_peer_fleet_in_flight{upstream="twice",peer="a",track="stable"}'], 6)
+  const value = (name: string) => told[`evenkeel_peer_fleet_${name}${labels}`]
+  const names = ['in_flight', 'answers', 'failures', 'stuck', 'stuck_age_seconds', 'lease']
+  assert.deepEqual(names.map(value), [12, 80, 4, 4, 3, 6])
+  assert.equal(value('average_seconds'), 0.0125)
+  const whole = fleet()
+  const one = fleet({ peer: (upstream, peer) => (peer === both[1] ? whole.peer(upstream, peer) : undefined) })
+  const half = await samples(facts({ groups: [twice], fleet: () => one }))
+  assert.equal(half[`evenkeel_peer_fleet_lease${labels}`], 3)
 })
 
 test('a scrape asks the fleet once for each group and each peer', async () => {
@@ -190,6 +199,21 @@ test('evenkeel_ready says what /readyz says', async () => {
   }
   assert.equal(await ready({ up: false }), 1)
   assert.equal(await ready({ up: false, required: true }), 0)
+})
+
+test('the first page says since when the fleet cannot be reached', async () => {
+  const page = async (over: Partial<FleetFacts>) => {
+    const from = facts({ fleet: () => fleet(over) })
+    const app = adminApp(from, { readonly: false, local: true, unix: false, report: () => {} })
+    const { body } = await app.inject('/')
+    await app.close()
+    return body
+  }
+  assert.match(
+    await page({ up: false, error: 'no answer' }),
+    /\nthe fleet cannot be reached since 2026-11-30T01:54:44\.728Z: no answer\n/,
+  )
+  assert.doesNotMatch(await page({}), /the fleet/)
 })
 
 /** A group of which the fleet holds things against the first peer. */

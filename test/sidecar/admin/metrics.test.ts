@@ -8,7 +8,7 @@ import { negotiate } from '../../../sidecar/admin/exposition.ts'
 import { scrape } from '../../../sidecar/admin/metrics.ts'
 import { groupSamplers, peerSamplers, programNumbers } from '../../../sidecar/admin/samples.ts'
 import { read } from './checker.ts'
-import { facts, group, groupOf, now, peer } from './facts.ts'
+import { facts, fleet, group, groupOf, now, peer } from './facts.ts'
 
 /** A group of two whose first peer has seen something. */
 function seen() {
@@ -185,7 +185,7 @@ test('a scrape of two hundred peers never holds the loop for 20 ms', async () =>
   const big = group('big', peers)
   for (const { index } of big.upstream.peers)
     for (const code of [100, 104, 400]) big.upstream.zone.statuses[code]![index] = 1
-  const from = facts({ groups: [big] })
+  const from = facts({ groups: [big], fleet: () => fleet() })
   await scrape(from, 'text')
   // The least of several, since other work on the machine is not the scrape's doing.
   const worst: number[] = []
