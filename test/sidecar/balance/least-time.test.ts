@@ -300,6 +300,24 @@ describe('least_time', () => {
       }
     }
   })
+
+  test('expects more where requests of other instances are stuck, and says whether it does', () => {
+    for (const args of [lastByte, best, plain]) {
+      const { flow } = steady([10, 10], args)
+      const { primary, upstream } = flow.group
+      const { zone, peers } = upstream
+      const now = flow.clock.now()
+      const before = primary.expected!(peers[0]!, now)
+      zone.peers.stuckCount[peers[0]!.index] = 2
+      zone.peers.stuckStart[peers[0]!.index] = 2 * now - 1500
+      zone.set('stuckPeers', 1)
+      const more = primary.expected!(peers[0]!, now) - before
+      const { factor } = upstream.learning!
+      const adds = primary.heedsStuck ? (1 - factor) * 1500 : 0
+      assert.ok(Math.abs(more - adds) < 1e-6, `${more} and not ${adds}`)
+      assert.equal(more > 0, args === lastByte)
+    }
+  })
 })
 
 describe('the arguments of least_time', () => {
