@@ -127,7 +127,7 @@ const format = (fields: readonly string[]) => `<${'d'.repeat(fields.length)}`
 
 /**
  * KEYS[4] is what this instance has told; ARGV: 1 keep, 2 id, 3 ttl, 4 and 5 the epoch and version it knows, 6
- * and 7 its requests and retries since the last time, 8 how many members it has known, 9 what the keys of `told` begin
+ * and 7 its requests and retries since the last time, 8 how many members it has known in this epoch or the one before, 9 what the keys of `told` begin
  * with; then of each update the peer's name and the numbers.
  */
 export const exchange: Script = script(

@@ -141,7 +141,7 @@ export class Fleet implements FleetFacts, Board {
         ledger.version,
         telling.requests,
         telling.retries,
-        ledger.members,
+        ledger.mostMembers,
         keys.told,
         ...telling.updates.flatMap(({ name, update }) => [name, packUpdate(update)]),
       ]

@@ -36,6 +36,8 @@ export class Ledger {
   #epoch = ''
   #version = 0
   #members = 0
+  /** Most that were known in this epoch, or at the end of the one before: they may only not have been heard yet. */
+  #mostMembers = 0
   #at = 0
   #resets = 0
   /** When the last answer came; undefined before the first. */
@@ -61,6 +63,9 @@ export class Ledger {
   /** Instances that share the group; 0 before the first answer. */
   get members(): number {
     return this.#members
+  }
+  get mostMembers(): number {
+    return this.#mostMembers
   }
   get resets(): number {
     return this.#resets
@@ -183,6 +188,10 @@ export class Ledger {
     }
     for (const [name, { update }] of told) if (update.leaves) this.#left.delete(name)
     this.#totals = { requests: heard.requests, retries: heard.retries }
+    this.#mostMembers = Math.max(
+      heard.epoch === this.#epoch ? this.#mostMembers : this.#members,
+      heard.members,
+    )
     this.#epoch = heard.epoch
     this.#version = heard.version
     this.#members = heard.members
