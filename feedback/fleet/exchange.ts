@@ -153,8 +153,21 @@ local function write(command, key, list)
   each(list, function(...) redis.call(command, key, ...) end)
 end
 
+-- Nobody has these any more.
+local function forget(gone)
+  write('HDEL', state, gone)
+  write('ZREM', changed, gone)
+end
+-- Puts another part of an instance into the sums. They begin afresh where there is nothing left of them, so that
+-- rounding errors never add up.
+local function shift(r, from, to)
+  for i = 1, 6 do r[8 + i] = r[8 + i] + to[i] - from[i] end
+  if r[9] <= 0 then r[10] = 0 end
+  if r[11] < 1e-6 then r[11], r[12] = 0, 0 end
+end
+
 -- Takes an instance's parts out of the sums. Nothing fits any more where what it told is lost.
-local function bury(one, v, gone)
+local function bury(one, v)
   local key = ARGV[9] .. one
   if redis.call('HGET', key, '') ~= epoch then return false end
   local all = redis.call('HGETALL', key)
@@ -165,30 +178,31 @@ local function bury(one, v, gone)
       parts[#parts + 1] = all[i + 1]
     end
   end
-  local records, sets, marks = read(state, names), {}, {}
+  local records, sets, marks, gone = read(state, names), {}, {}, {}
   for i, name in ipairs(names) do
     local r, p = { struct.unpack(RECORD, records[i] or NONE) }, { struct.unpack(PART, parts[i]) }
     if r[1] <= 1 then gone[#gone + 1] = name
     else
+      shift(r, p, { 0, 0, 0, 0, 0, 0 })
+      r[1] = r[1] - 1
       sets[#sets + 1] = name
-      sets[#sets + 1] = struct.pack(RECORD, r[1] - 1, r[2], r[3], r[4], r[5], r[6], r[7], r[8],
-        r[9] - p[1], r[9] > p[1] and r[10] - p[2] or 0, r[11] - p[3], r[12] - p[4], r[13] - p[5],
-        r[14] - p[6], r[15])
+      sets[#sets + 1] = struct.pack(RECORD, unpack(r))
       marks[#marks + 1] = v
       marks[#marks + 1] = name
     end
   end
   write('HSET', state, sets)
   write('ZADD', changed, marks)
+  -- At once: who comes now may be the next to have them.
+  forget(gone)
   redis.call('ZREM', members, one)
   redis.call('DEL', key)
   return true
 end
 
 local v = version()
-local gone = {}
 for _, one in ipairs(redis.call('ZRANGEBYSCORE', members, '-inf', now - ttl, 'LIMIT', 0, 8)) do
-  if one ~= id and not bury(one, v, gone) then
+  if one ~= id and not bury(one, v) then
     begin()
     v = version()
     break
@@ -215,7 +229,7 @@ local t = now - born
 local names = {}
 for i = 10, #ARGV, 2 do names[#names + 1] = 'p' .. ARGV[i] end
 local records, parts = read(state, names), read(mine, names)
-local sets, marks, told, left, leases = {}, {}, {}, {}, {}
+local sets, marks, told, left, gone, leases = {}, {}, {}, {}, {}, {}
 for i, name in ipairs(names) do
   local leaves, answers, good, ejections, values, valueSum, valueAge, stuck, stuckAge, weight, average, conns,
     limit, have, want = struct.unpack(UPDATE, ARGV[9 + 2 * i])
@@ -244,13 +258,7 @@ for i, name in ipairs(names) do
   if ejections > 0 then r[5] = t end
   r[6], r[7] = r[6] + values, r[7] + valueSum
   if values > 0 then r[8] = math.max(r[8], t - valueAge) end
-  r[9] = r[9] + stuck - p[1]
-  -- Sums begin afresh where there is nothing left of them, so that rounding errors never add up.
-  r[10] = r[9] > 0 and r[10] + stuckStart - p[2] or 0
-  r[11] = r[11] + weight - p[3]
-  r[12] = r[12] + weight * average - p[4]
-  if r[11] < 1e-6 then r[11], r[12] = 0, 0 end
-  r[13], r[14] = r[13] + conns - p[5], r[14] + lease - p[6]
+  shift(r, p, { stuck, stuckStart, weight, weight * average, conns, lease })
   if r[1] <= 0 then gone[#gone + 1] = name
   else
     sets[#sets + 1] = name
@@ -263,9 +271,7 @@ write('HSET', state, sets)
 write('ZADD', changed, marks)
 write('HSET', mine, told)
 write('HDEL', mine, left)
--- Nobody has these any more.
-write('HDEL', state, gone)
-write('ZREM', changed, gone)
+forget(gone)
 local totals = { redis.call('HINCRBY', state, 'requests', ARGV[6]), redis.call('HINCRBY', state, 'retries', ARGV[7]) }
 local news = redis.call('ZRANGEBYSCORE', changed, '(' .. since, '+inf')
 return { epoch, v, string.format('%.3f', t), count, fresh, totals[1], totals[2],
@@ -274,12 +280,14 @@ return { epoch, v, string.format('%.3f', t), count, fresh, totals[1], totals[2],
 )
 
 /**
- * An instance ends: whoever comes next takes its parts out at once. ARGV: 1 keep, 2 id.
+ * An instance ends: whoever comes next takes its parts out at once. ARGV: 1 keep, 2 id. Where there is nothing to take
+ * leave of, nothing is begun: what nobody comes back to would never expire.
  */
 export const departure: Script = script(
   'departure',
-  `${opening}
-if redis.call('ZSCORE', members, ARGV[2]) then redis.call('ZADD', members, 0, ARGV[2]) end
+  `
+local members, id = KEYS[3], ARGV[2]
+if redis.call('ZSCORE', members, id) then redis.call('ZADD', members, 0, id) end
 return 1
 `,
 )
