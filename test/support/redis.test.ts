@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { redisServer } from './redis.ts'
+import { redisCluster, redisSentinels, redisServer } from './redis.ts'
 
 test('a server answers, forgets at a restart, and is gone with its folder after the stop', async () => {
   await using server = await redisServer()
@@ -60,4 +60,22 @@ test('a server ends with the process that started it, even when that is killed',
     await sleep(20)
   assert.ok(!existsSync(`/proc/${pid}`))
   assert.ok(!existsSync(folder!))
+})
+
+test('a cluster has its slots over all nodes', async () => {
+  await using cluster = await redisCluster()
+  assert.equal(cluster.nodes.length, 3)
+  assert.equal(await cluster.nodes[2]!.command('CLUSTER', 'KEYSLOT', 'foo'), 12_182)
+  assert.equal(await cluster.nodes[2]!.command('SET', 'foo', '1'), 'OK')
+  await assert.rejects(cluster.nodes[0]!.command('SET', 'foo', '1'), /^ReplyError: MOVED 12182 127\.0\.0\.1:/)
+})
+
+test('a sentinel lets the replica take over', async () => {
+  await using group = await redisSentinels()
+  await group.killMaster()
+  const begun = performance.now()
+  const master = () => group.sentinels[0]!.command('SENTINEL', 'get-master-addr-by-name', group.name)
+  while (String(await master()) !== `127.0.0.1,${group.replica.port}`) await sleep(50)
+  assert.ok(performance.now() - begun < 5000)
+  assert.equal(await group.replica.command('SET', 'k', 'v'), 'OK')
 })

@@ -1,198 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
 import { freePort } from './free-port.ts'
 import { ensureRedis } from './redis-install.ts'
+import { RedisServer, type RedisServerOptions } from './redis-server.ts'
 
-export interface RedisServerOptions {
-  /** Undefined: a free one. */
-  readonly port?: number
-  /** Further settings, in the words of redis.conf; an array is the same word on several lines (`user`). */
-  readonly config?: Readonly<Record<string, string | readonly string[]>>
-  /** A sentinel instead of a server. */
-  readonly sentinel?: boolean
-}
-
-/** A Redis server of its own on loopback, that keeps nothing, and ends with this process, however that ends. */
-export class RedisServer {
-  readonly port: number
-  readonly url: string
-  /** Holds its configuration and log, and is removed with it. */
-  readonly folder: string
-  readonly #sentinel: boolean
-  readonly #file: string
-  readonly #text: string
-  readonly #password: string | undefined
-  #child: ChildProcess | undefined
-  #guard: ChildProcess | undefined
-  #paused = false
-
-  constructor(port: number, options: RedisServerOptions) {
-    this.port = port
-    this.url = `redis://127.0.0.1:${port}`
-    this.#sentinel = options.sentinel === true
-    this.folder = mkdtempSync(join(tmpdir(), 'evenkeel-redis-'))
-    const config = options.config ?? {}
-    const kept = this.#sentinel ? {} : { save: '""', appendonly: 'no' }
-    const own = { bind: '127.0.0.1', 'protected-mode': 'no', dir: this.folder, logfile: 'log', ...kept }
-    const lines = Object.entries({ ...own, ...config, port: String(port) }).flatMap(([word, values]) =>
-      [values].flat().map((value) => `${word} ${value}\n`),
-    )
-    this.#text = lines.join('')
-    this.#file = join(this.folder, 'redis.conf')
-    const password = config['requirepass']
-    this.#password = typeof password === 'string' ? password : undefined
-  }
-
-  /** Of the process; undefined while there is none. */
-  get pid(): number | undefined {
-    return this.#child?.pid
-  }
-
-  /** @returns false where the port turns out to be taken */
-  async start(): Promise<boolean> {
-    // A sentinel writes what it has learnt into its file: it begins anew.
-    writeFileSync(this.#file, this.#text)
-    const child = spawn('redis-server', [this.#file, ...(this.#sentinel ? ['--sentinel'] : [])], {
-      stdio: 'ignore',
-    })
-    this.#child = child
-    this.#paused = false
-    let failure: Error | undefined
-    child.once('error', (error) => {
-      failure = error
-    })
-    child.once('exit', () => {
-      this.#guard?.kill('SIGKILL')
-      this.#guard = undefined
-      if (this.#child === child) this.#child = undefined
-    })
-    if (child.pid !== undefined) this.#guard = guard(child.pid, this.folder)
-    // A server that a test forgot does not hold up the end of its file.
-    child.unref()
-    const until = performance.now() + 10_000
-    while (failure === undefined && this.#child === child) {
-      if (await this.#answers()) return true
-      if (performance.now() > until) break
-      await sleep(10)
-    }
-    const log = this.log()
-    await this.kill()
-    if (log.includes('Address already in use')) return false
-    throw new Error(`redis-server on port ${this.port} does not start: ${failure?.message ?? log}`)
-  }
-
-  log(): string {
-    try {
-      return readFileSync(join(this.folder, 'log'), 'utf8')
-    } catch {
-      return ''
-    }
-  }
-
-  /** A stopped or loading one does not answer. */
-  async #answers(): Promise<boolean> {
-    try {
-      // A user that may not ping has been told so by a server that runs.
-      return (await this.command('PING')) === 'PONG'
-    } catch (error) {
-      return error instanceof Error && /^(NOAUTH|NOPERM|WRONGPASS)/.test(error.message)
-    }
-  }
-
-  /** Runs one command over a connection of its own. Rejects with what the server says, and after 3 seconds of silence. */
-  async command(...args: readonly (string | number | Buffer)[]): Promise<unknown> {
-    const client = new Redis({
-      port: this.port,
-      host: '127.0.0.1',
-      lazyConnect: true,
-      enableReadyCheck: false,
-      disableClientInfo: true,
-      connectTimeout: 3000,
-      commandTimeout: 3000,
-      disconnectTimeout: 50,
-      protocol: 2,
-      retryStrategy: null,
-      ...(this.#password === undefined ? {} : { password: this.#password }),
-    })
-    let failure: unknown
-    client.on('error', (error) => {
-      failure = error
-    })
-    try {
-      await client.connect()
-      return await client.call(String(args[0]), ...args.slice(1))
-    } catch (error) {
-      throw failure ?? error
-    } finally {
-      client.disconnect()
-    }
-  }
-
-  /** Ends it in good order, and by force where that takes long; its folder goes too. */
-  async stop(): Promise<void> {
-    await this.#end('SIGTERM')
-    rmSync(this.folder, { recursive: true, force: true })
-  }
-
-  /** Ends it at once; `restart` begins it again. */
-  kill(): Promise<void> {
-    return this.#end('SIGKILL')
-  }
-
-  async #end(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-    const child = this.#child
-    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return
-    child.ref()
-    const ended = once(child, 'exit')
-    // One that is paused takes no other signal.
-    child.kill(this.#paused ? 'SIGKILL' : signal)
-    const timer = setTimeout(() => child.kill('SIGKILL'), 1000)
-    await ended
-    clearTimeout(timer)
-  }
-
-  /** Its connections stay open, and new ones are accepted by the kernel, but nothing is answered. */
-  pause(): void {
-    this.#paused = true
-    this.#child?.kill('SIGSTOP')
-  }
-
-  resume(): void {
-    this.#paused = false
-    this.#child?.kill('SIGCONT')
-  }
-
-  /** Ends it at once, and begins it again on the same port, without what it held. */
-  async restart(): Promise<void> {
-    await this.kill()
-    if (!(await this.start())) throw new Error(`port ${this.port} was taken while redis-server was away`)
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.stop()
-  }
-}
-
-/** Ends the process and removes its folder once this one has ended, by whatever: the pipe between them closes then. */
-function guard(pid: number, folder: string): ChildProcess {
-  const text = 'read -r line; kill -9 "$0"; rm -rf "$1"'
-  // In a group of its own, so that an interrupt from the keyboard leaves it to do its work.
-  const child = spawn('sh', ['-c', text, String(pid), folder], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  })
-  child.unref()
-  child.stdin.on('error', () => {})
-  // What `spawn` types as a stream is a socket, which can be left out of what keeps the process alive.
-  const pipe = child.stdin as unknown as { unref?(): void }
-  pipe.unref?.()
-  return child
-}
+export type { RedisServer } from './redis-server.ts'
 
 /** Starts a server, and waits until it answers. */
 export async function redisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
@@ -204,4 +15,128 @@ export async function redisServer(options: RedisServerOptions = {}): Promise<Red
     if (options.port !== undefined) break
   }
   throw new Error(`no port for redis-server${options.port === undefined ? '' : `: ${options.port} is taken`}`)
+}
+
+/** Servers that are one cluster. */
+export interface RedisCluster extends AsyncDisposable {
+  /** All are masters, and each has an equal part of the slots, in this order. */
+  readonly nodes: readonly RedisServer[]
+  readonly urls: readonly string[]
+  stop(): Promise<void>
+}
+
+/** Starts a cluster, and waits until all its nodes agree that it works, which takes about two seconds. */
+export async function redisCluster(options: { readonly nodes?: number } = {}): Promise<RedisCluster> {
+  const nodes = await Promise.all(
+    Array.from({ length: options.nodes ?? 3 }, async () =>
+      redisServer({
+        config: {
+          'cluster-enabled': 'yes',
+          // The usual one is ten thousand above, where connections have their source ports.
+          'cluster-port': String(await freePort()),
+          'cluster-node-timeout': '2000',
+        },
+      }),
+    ),
+  )
+  const stop = () => stopAll(nodes)
+  try {
+    const [first] = nodes
+    for (const [index, node] of nodes.entries()) {
+      const begin = Math.floor((16_384 * index) / nodes.length)
+      const end = Math.floor((16_384 * (index + 1)) / nodes.length) - 1
+      await node.command('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)
+      await node.command('CLUSTER', 'ADDSLOTSRANGE', begin, end)
+      const [, busPort] = (await first!.command('CONFIG', 'GET', 'cluster-port')) as string[]
+      if (node !== first) await node.command('CLUSTER', 'MEET', '127.0.0.1', first!.port, busPort!)
+    }
+    for (const node of nodes) {
+      await until(`the cluster of ${node.url} works`, async () => {
+        const info = String(await node.command('CLUSTER', 'INFO'))
+        return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${nodes.length}`)
+      })
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { nodes, urls: nodes.map((node) => node.url), stop, [Symbol.asyncDispose]: stop }
+}
+
+/** A master and a replica, watched by sentinels, one of which is enough to let the replica take over. */
+export interface RedisSentinels extends AsyncDisposable {
+  /** What the sentinels call the master. */
+  readonly name: string
+  readonly urls: readonly string[]
+  readonly sentinels: readonly RedisServer[]
+  /** As it began. */
+  readonly master: RedisServer
+  readonly replica: RedisServer
+  /** Kills the server that is the master at the time; the other takes over after a second or two. */
+  killMaster(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Starts them, and waits until every sentinel knows of the replica, without which there is nobody to take over. */
+export async function redisSentinels(
+  options: {
+    readonly sentinels?: number
+    /** For the sentinels, and for the servers. */
+    readonly sentinelConfig?: RedisServerOptions['config']
+    readonly config?: RedisServerOptions['config']
+  } = {},
+): Promise<RedisSentinels> {
+  const name = 'shop-master'
+  const started: RedisServer[] = []
+  const begin = async (its: RedisServerOptions) => {
+    const server = await redisServer(its)
+    started.push(server)
+    return server
+  }
+  const stop = () => stopAll(started)
+  try {
+    // The replica asks at once for a copy, which is sent over the connection without a delay.
+    const config = { 'repl-diskless-sync': 'yes', 'repl-diskless-sync-delay': '0', ...options.config }
+    const master = await begin({ config })
+    const replica = await begin({ config: { ...config, replicaof: `127.0.0.1 ${master.port}` } })
+    await until('the replica has its copy', async () =>
+      String(await replica.command('INFO', 'replication')).includes('master_link_status:up'),
+    )
+    const sentinels: RedisServer[] = []
+    for (let index = 0; index < (options.sentinels ?? 1); index++) {
+      const watch = [`monitor ${name} 127.0.0.1 ${master.port} 1`, `down-after-milliseconds ${name} 500`]
+      const sentinel = [...watch, `failover-timeout ${name} 2000`]
+      sentinels.push(await begin({ sentinel: true, config: { sentinel, ...options.sentinelConfig } }))
+    }
+    for (const sentinel of sentinels) {
+      await until('the sentinels know the replica', async () => {
+        const known = (await sentinel.command('SENTINEL', 'replicas', name)) as string[][]
+        return known.some((fields) => fields[fields.indexOf('master-link-status') + 1] === 'ok')
+      })
+    }
+    const killMaster = async () => {
+      for (const server of [master, replica]) {
+        if (server.pid === undefined) continue
+        const role = (await server.command('ROLE')) as unknown[]
+        if (role[0] === 'master') return await server.kill()
+      }
+    }
+    const urls = sentinels.map((sentinel) => sentinel.url)
+    return { name, urls, sentinels, master, replica, killMaster, stop, [Symbol.asyncDispose]: stop }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+}
+
+async function stopAll(servers: readonly RedisServer[]): Promise<void> {
+  await Promise.all(servers.map((server) => server.stop()))
+}
+
+async function until(what: string, done: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + 15_000
+  while (!(await done())) {
+    if (performance.now() > end) throw new Error(`it is not so that ${what}`)
+    await sleep(30)
+  }
 }
