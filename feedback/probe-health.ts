@@ -100,23 +100,52 @@ export function judgeProbe(
   passed: boolean,
   now: number,
 ): ProbeChange | undefined {
-  const { peer, standings } = checkup
-  const { zone, index } = peer
-  standing.fails = passed ? 0 : standing.fails + 1
-  standing.passes = passed ? standing.passes + 1 : 0
-  if (stands(standing)) standing.vouched = true
+  count(checkup.peer, 1, passed ? 0 : 1)
+  return judge(checkup, standing, passed ? standing.passes + 1 : -standing.fails - 1, now)
+}
+
+/**
+ * Takes in what instances together have found: their streaks stand in the place of this one's own.
+ * @param streaks passes in a row, or below 0 failures in a row; in the order in which they came
+ * @param results that have come since the last time, and failures among them
+ * @returns what the last of the streaks that changed anything has changed
+ */
+export function hearProbe(
+  checkup: Checkup,
+  standing: Standing,
+  streaks: readonly number[],
+  results: number,
+  failures: number,
+  now: number,
+): ProbeChange | undefined {
+  count(checkup.peer, results, failures)
+  const before = checkup.peer.zone.peers.probeHealth[checkup.peer.index]!
+  let change: ProbeChange | undefined
+  for (const streak of streaks) change = judge(checkup, standing, streak, now) ?? change
+  // What came and went unheard is no change.
+  return checkup.peer.zone.peers.probeHealth[checkup.peer.index] === before ? undefined : change
+}
+
+function count({ zone, index }: Peer, results: number, failures: number): void {
   zone.enter()
-  const { probes, probeFails, probeWallAt, probeHealth } = zone.peers
-  probes[index]! += 1
-  if (!passed) probeFails[index]! += 1
+  const { probes, probeFails, probeWallAt } = zone.peers
+  probes[index]! += results
+  probeFails[index]! += failures
   probeWallAt[index] = Date.now()
   zone.leave()
-  const before = probeHealth[index]!
+}
+
+function judge(checkup: Checkup, standing: Standing, streak: number, now: number): ProbeChange | undefined {
+  const { peer, standings } = checkup
+  standing.fails = Math.max(0, -streak)
+  standing.passes = Math.max(0, streak)
+  if (stands(standing)) standing.vouched = true
+  const before = peer.zone.peers.probeHealth[peer.index]!
   let after = before
   if (standing.fails >= standing.rule.fails) after = unhealthy
   else if (before === checking && standings.every(({ vouched }) => vouched)) after = healthy
   else if (before === unhealthy && standings.every(stands)) after = healthy
-  return move(checkup, after, passed ? standing.passes : standing.fails, now)
+  return move(checkup, after, Math.abs(streak), now)
 }
 
 function stands({ rule, passes }: Standing): boolean {

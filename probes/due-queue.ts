@@ -34,6 +34,7 @@ export class DueQueue<T extends Recurring> {
   #items: T[] = []
   #cancel: (() => void) | undefined
   #wakeAt = Number.POSITIVE_INFINITY
+  #restUntil = Number.NEGATIVE_INFINITY
 
   /** @param due is told of each; must not throw, nor change the queue */
   constructor(timers: Timers, due: (item: T) => void) {
@@ -51,9 +52,19 @@ export class DueQueue<T extends Recurring> {
     this.#arm()
   }
 
-  /** @param notBefore monotonic milliseconds */
-  #arm(notBefore = Number.NEGATIVE_INFINITY): void {
-    const next = Math.max(notBefore, this.#items.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY)
+  /** Has one of them come up at another moment than it would. @param dueAt monotonic milliseconds */
+  put(item: T, dueAt: number): void {
+    const at = this.#items.indexOf(item, this.#place(item.dueAt))
+    if (at < 0) return
+    this.#items.splice(at, 1)
+    item.dueAt = dueAt
+    this.#insert(item)
+    // One that rests goes on by itself.
+    if (!Number.isNaN(this.#wakeAt)) this.#arm()
+  }
+
+  #arm(): void {
+    const next = Math.max(this.#restUntil, this.#items.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY)
     if (next === this.#wakeAt) return
     this.#cancel?.()
     this.#cancel = undefined
@@ -87,20 +98,26 @@ export class DueQueue<T extends Recurring> {
     this.#cancel = this.#timers.after(0, () => {
       const now = this.#timers.now()
       this.#cancel = undefined
-      this.#arm(now + (now - since))
+      this.#restUntil = now + (now - since)
+      this.#arm()
     })
   }
 
   #insert(item: T): void {
+    // Of equals the one that was there first comes first.
+    this.#items.splice(this.#place(item.dueAt), 0, item)
+  }
+
+  /** The first place whose item is not due after a moment. */
+  #place(dueAt: number): number {
     const items = this.#items
     let low = 0
     let high = items.length
     while (low < high) {
       const middle = (low + high) >> 1
-      // Of equals the one that was there first comes first.
-      if (items[middle]!.dueAt > item.dueAt) low = middle + 1
+      if (items[middle]!.dueAt > dueAt) low = middle + 1
       else high = middle
     }
-    items.splice(low, 0, item)
+    return low
   }
 }

@@ -4,6 +4,7 @@ import type { Checkup, ProbeChange, Standing } from '../feedback/probe-health.ts
 import type { Upstream } from '../feedback/upstream.ts'
 import type { Recurring } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
+import type { Probing } from './run.ts'
 
 /** How the last probing of a peer by one probe ended. */
 export interface LastProbing {
@@ -15,6 +16,8 @@ export interface LastProbing {
   readonly at: number
   readonly endedAt: number
   readonly tookMs: number
+  /** Id of the instance of the fleet that asked; undefined: this one. */
+  readonly by: string | undefined
 }
 
 /** What one probe is about with one peer, for people. */
@@ -22,7 +25,9 @@ export interface ProbeFacts {
   readonly probe: LiveProbe
   readonly standing: Standing
   readonly last: LastProbing | undefined
-  /** Whether it is being asked now. */
+  /** Whether one instance of the fleet asks for all, as far as Redis answers. */
+  readonly shared: boolean
+  /** Whether it is being asked now, by this instance. */
   readonly asking: boolean
   /** Milliseconds until it is due; where its mode says so it is left out then. */
   readonly nextMs: number
@@ -44,6 +49,16 @@ export interface Entry extends Recurring {
   /** Undefined before the first. After a reload it may be that of the entry before. */
   flight: Flight | undefined
   last: LastProbing | undefined
+}
+
+/** How a question has ended. */
+export interface Landing {
+  /** Undefined: it says nothing of the peer. */
+  readonly passed: boolean | undefined
+  readonly detail: string
+  readonly tookMs: number
+  /** Undefined where it never ended by itself. */
+  readonly probing: Probing | undefined
 }
 
 /** A peer that is probed. */
@@ -80,13 +95,23 @@ export function keyOf({ zone, index, tenant }: Peer): string {
   return `${zone.id}:${index}:${tenant}`
 }
 
-/** Publishes a change, where there is one. @param probe the one that made it; empty for a reload */
+/** Whether its question is under way. */
+export function inAir({ flight }: Entry): boolean {
+  return flight?.landed === false
+}
+
+/**
+ * Publishes a change, where there is one.
+ * @param probe the one that made it; empty for a reload
+ * @param by id of the instance that asked; undefined: this one
+ */
 export function tell(
   { upstream, peer }: Patient,
   probe: string,
   change: ProbeChange | undefined,
   detail: string,
+  by?: string,
 ): void {
   if (change === undefined) return
-  probeStateChannel.publish({ ...change, upstream, peer, probe, detail } satisfies ProbeStateEvent)
+  probeStateChannel.publish({ ...change, upstream, peer, probe, detail, by } satisfies ProbeStateEvent)
 }

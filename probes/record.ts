@@ -18,6 +18,8 @@ export interface ProbeRecord {
   readonly tookMs: number
   /** Id of the instance that asked. */
   readonly by: string
+  /** On what occasion. */
+  readonly job: string
   /** What was seen, for people; a peer may have written it. */
   readonly detail: string
   /** All that an agent has asked for lately. */
@@ -35,9 +37,9 @@ export function recordField(probe: string, peer: string): string {
  */
 export function readRecord(text: string): ProbeRecord | undefined {
   const [head = '', , detail, orders] = text.split('\n', 4)
-  const [seq, fails, streak, before, at, tookMs, by] = head.split(' ')
+  const [seq, fails, streak, before, at, tookMs, by = '-', job] = head.split(' ')
   const numbers = [seq, fails, streak, before, at, tookMs].map(Number)
-  if (by === undefined || detail === undefined || !numbers.every(Number.isFinite) || !(numbers[0]! > 0)) {
+  if (job === undefined || detail === undefined || !numbers.every(Number.isFinite) || !(numbers[0]! > 0)) {
     return undefined
   }
   return {
@@ -48,6 +50,7 @@ export function readRecord(text: string): ProbeRecord | undefined {
     at: numbers[4]!,
     tookMs: numbers[5]!,
     by,
+    job,
     detail: String(parsed(detail) ?? ''),
     orders: readOrders(parsed(orders ?? '')),
   }

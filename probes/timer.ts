@@ -1,21 +1,27 @@
 import { noOrders, obey } from '../feedback/agent.ts'
+import type { Board } from '../feedback/fleet/board.ts'
 import { learnProbe } from '../feedback/learn.ts'
 import type { Peer } from '../feedback/peer.ts'
-import { dismiss, enrol, judgeProbe } from '../feedback/probe-health.ts'
+import { dismiss, enrol, hearProbe, judgeProbe } from '../feedback/probe-health.ts'
 import type { Upstream } from '../feedback/upstream.ts'
 import { DueQueue, type Timers } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
 import {
   type Entry,
   type Flight,
+  inAir,
   keyOf,
+  type Landing,
   leftOut,
   type Patient,
   type ProbeFacts,
   tell,
   voice,
 } from './patient.ts'
+import type { Orders } from './probe.ts'
+import type { News, ProbeRecord } from './record.ts'
 import { type Probing, run } from './run.ts'
+import { Shared, type SharedOptions } from './shared.ts'
 
 /** Time and dice, so that a schedule can be told in advance. */
 export interface ProberEnv extends Timers {
@@ -39,11 +45,47 @@ export class Prober {
   readonly #env: ProberEnv
   readonly #queue: DueQueue<Entry>
   readonly #said = new Set<string>()
+  readonly #options: Partial<SharedOptions>
   #patients = new Map<string, Patient>()
+  #board: Board | undefined
+  /** Undefined: this instance asks alone. */
+  #shared: Shared | undefined
 
-  constructor(env: ProberEnv) {
+  constructor(env: ProberEnv, options: Partial<SharedOptions> = {}) {
     this.#env = env
+    this.#options = options
     this.#queue = new DueQueue(env, (entry) => this.#due(entry))
+  }
+
+  /**
+   * Asks from now on together with the other instances of a fleet, where a probe is theirs together.
+   * @param board undefined: alone
+   */
+  share(board: Board | undefined): void {
+    if (board === this.#board) return
+    void this.#shared?.stop()
+    this.#board = board
+    this.#shared =
+      board &&
+      new Shared(
+        board,
+        this.#env,
+        {
+          ask: (entry, landed) => this.#ask(entry, landed),
+          judge: (entry, landing) => this.#judge(entry, landing),
+          hear: (entry, record, news, ago, own) => this.#hear(entry, record, news, ago, own),
+          put: (entry, dueAt) => this.#queue.put(entry, dueAt),
+        },
+        this.#options,
+      )
+    this.#shared?.use(this.#queue.items)
+    const now = this.#env.now()
+    // Moments that others' results have put off do not hold for one that is alone.
+    for (const entry of [...this.#queue.items]) {
+      if (board === undefined && entry.dueAt > now + entry.interval) {
+        this.#queue.put(entry, now + this.#env.random() * entry.interval)
+      }
+    }
   }
 
   /**
@@ -69,33 +111,42 @@ export class Prober {
       tell(patient, '', dismiss(patient.checkup, now), '')
     }
     this.#queue.use([...this.#patients.values()].flatMap(({ entries }) => entries))
+    this.#shared?.use(this.#queue.items)
     for (const probe of probes) this.#caveat(probe)
   }
 
-  /** Asks nobody any more. What was found stays in force. */
-  stop(): void {
+  /**
+   * Asks nobody any more. What was found stays in force.
+   * @returns settles once the fleet, if there is one, has been told; within about a second whatever Redis does
+   */
+  async stop(): Promise<void> {
     this.#drop()
     this.#patients = new Map()
     this.#queue.use([])
+    const shared = this.#shared
+    this.#board = undefined
+    this.#shared = undefined
+    await shared?.stop()
   }
 
   /** What is known of a peer's probes, in the order of the configuration; empty when it has none. */
   about(peer: Peer): readonly ProbeFacts[] {
     const now = this.#env.now()
     const { entries = [] } = this.#patients.get(keyOf(peer)) ?? {}
-    return entries.map(({ probe, standing, last, flight, dueAt }) => ({
-      probe,
-      standing,
-      last,
-      asking: flight?.landed === false,
-      nextMs: Math.max(0, dueAt - now),
+    return entries.map((entry) => ({
+      probe: entry.probe,
+      standing: entry.standing,
+      last: entry.last,
+      shared: this.#shared?.has(entry) ?? false,
+      asking: inAir(entry),
+      nextMs: Math.max(0, entry.dueAt - now),
     }))
   }
 
   /** What is still under way is of no interest any more. */
   #drop(): void {
     for (const patient of this.#patients.values()) patient.current = false
-    for (const { flight } of this.#queue.items) if (flight?.landed === false) flight.control.abort()
+    for (const entry of this.#queue.items) if (inAir(entry)) entry.flight?.control.abort()
   }
 
   #admit(
@@ -133,10 +184,11 @@ export class Prober {
   }
 
   #due(entry: Entry): void {
-    if (entry.flight?.landed !== false && !leftOut(entry, this.#env.now())) this.#ask(entry)
+    if (inAir(entry) || leftOut(entry, this.#env.now()) || this.#shared?.due(entry)) return
+    this.#ask(entry, (landing) => this.#judge(entry, landing))
   }
 
-  #ask(entry: Entry): void {
+  #ask(entry: Entry, landed: (landing: Landing) => void): void {
     const { probe, patient, standing } = entry
     const { now, after } = this.#env
     const flight: Flight = { control: new AbortController(), landed: false }
@@ -147,11 +199,8 @@ export class Prober {
       if (flight.landed) return
       flight.landed = true
       cancel()
-      if (!patient.current) return
       const { passed, detail } = probing ?? { passed: false, detail: 'no answer in time' }
-      const endedAt = now()
-      entry.last = { passed, detail, at: this.#env.wall(), endedAt, tookMs: endedAt - startedAt }
-      this.#landed(entry, probing)
+      landed({ passed, detail, tookMs: now() - startedAt, probing })
     }
     let cancel = after(probe.timeout, () => {
       // A kind that does not notice must not keep its peer from ever being asked again.
@@ -161,19 +210,43 @@ export class Prober {
     void run(probe, patient.peer, { now, signal, failing: standing.fails > 0 }).then(land)
   }
 
-  #landed(entry: Entry, probing: Probing | undefined): void {
+  /** By what this instance has seen. */
+  #judge(entry: Entry, landing: Landing): void {
     const { probe, patient, standing } = entry
-    const { passed, detail } = entry.last!
+    if (!patient.current) return
+    const { passed, detail, tookMs, probing } = landing
     const now = this.#env.now()
-    if (probing?.orders) {
-      patient.orderedBy.add(voice(probe))
-      tell(patient, probe.name, obey(patient.peer, probing.orders), detail)
-    }
+    entry.last = { passed, detail, at: this.#env.wall(), endedAt: now, tookMs, by: undefined }
+    this.#obey(entry, probing?.orders, detail, undefined)
+    if (passed !== undefined)
+      tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
+    this.#learn(entry, landing, now)
+  }
+
+  /** By what all instances of the fleet have seen. */
+  #hear(entry: Entry, record: ProbeRecord, news: News, ago: number, own: Landing | undefined): void {
+    const { probe, patient, standing } = entry
+    const { streak, detail, tookMs, orders } = record
+    const now = this.#env.now()
+    const by = own ? undefined : record.by
+    entry.last = { passed: streak > 0, detail, at: this.#env.wall() - ago, endedAt: now - ago, tookMs, by }
+    this.#obey(entry, orders, detail, by)
+    const { streaks, results, failures } = news
+    const change = hearProbe(patient.checkup, standing, streaks, results, failures, now)
+    tell(patient, probe.name, change, detail, by)
+    if (own) this.#learn(entry, own, now)
+  }
+
+  #obey({ probe, patient }: Entry, orders: Orders | undefined, detail: string, by: string | undefined): void {
+    if (orders === undefined) return
+    patient.orderedBy.add(voice(probe))
+    tell(patient, probe.name, obey(patient.peer, orders), detail, by)
+  }
+
+  #learn({ probe }: Entry, { passed, probing }: Landing, now: number): void {
     if (probing?.fault !== undefined)
       this.#sayOnce(voice(probe), `probe "${probe.name}" broke: ${probing.fault}`)
-    if (passed === undefined) return
-    tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
-    if (probing) learnProbe(probing.attempt, probing.call, now)
+    if (probing && passed !== undefined) learnProbe(probing.attempt, probing.call, now)
   }
 
   #caveat({ kind, args }: LiveProbe): void {

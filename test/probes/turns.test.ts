@@ -68,6 +68,7 @@ test('of two that claim a turn one gets it, and its result is entered for all', 
     before: 0,
     tookMs: 3,
     by: 'one',
+    job: 'x',
     detail: 'status 503',
     orders: undefined,
   })

@@ -1,0 +1,317 @@
+import type { Queue, Worker } from 'bullmq'
+import type { Cluster, Redis } from 'ioredis'
+import type { Board } from '../feedback/fleet/board.ts'
+import { networkHere } from '../feedback/fleet/peer-id.ts'
+import { script } from '../feedback/fleet/script.ts'
+import type { Timers } from './due-queue.ts'
+import { hash } from './slots.ts'
+
+/** When a chunk of a probe is due. */
+export interface Schedule {
+  /** Names it in this process. */
+  readonly key: string
+  /** Names it among all instances. */
+  readonly id: string
+  /** Whole milliseconds, 1 or more. */
+  readonly every: number
+  /** Whether its peers are reached from this network alone: instances elsewhere have a schedule of their own. */
+  readonly local: boolean
+}
+
+/** Who is told of what comes up. */
+export interface SchedulesHands {
+  /**
+   * This instance is to do a job. Others may have been, too: a job is seen again where it stalled, or by mistake.
+   * @param job names the occasion
+   */
+  take(schedule: string, job: string): Promise<void>
+  /** The server's clock, milliseconds. */
+  time(now: number): void
+}
+
+/** Times in milliseconds. */
+export interface SchedulesOptions {
+  /** How often an instance says which schedules it has. */
+  readonly announceEvery: number
+  /** How often it looks for those that nobody has, and after which time of silence they are removed. */
+  readonly sweepEvery: number
+  readonly orphanAfter: number
+  /** How long a job may go without a sign of life before another instance takes it. */
+  readonly stalledAfter: number
+  /** How long jobs under way may take to end when this instance does. */
+  readonly stopWithin: number
+}
+
+const defaults: SchedulesOptions = {
+  announceEvery: 10_000,
+  sweepEvery: 30_000,
+  orphanAfter: 60_000,
+  stalledAfter: 30_000,
+  stopWithin: 500,
+}
+
+/** Jobs that an instance does at once, each a chunk of peers. */
+const concurrency = 20
+
+/** For how long what belongs to a queue is kept when no instance is left, milliseconds. BullMQ alone keeps it forever. */
+const keptFor = 3_600_000
+
+/**
+ * Says which schedules an instance has, and finds those that none has any more. KEYS: the announcements, then the
+ * queue's own keys, the schedulers first. ARGV: 1 for how long keys are kept, 2 after which time of silence a schedule
+ * is an orphan (0: nobody looks), then the ids.
+ */
+const announcing = script(
+  'announce',
+  `
+local announced, schedulers = KEYS[1], KEYS[2]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+-- Where the announcements were lost, everybody has time to make them again.
+redis.call('ZADD', announced, 'NX', now, '')
+local born = redis.call('ZSCORE', announced, '')
+for i = 3, #ARGV do
+  redis.call('ZADD', announced, now, ARGV[i])
+  local at = redis.call('ZSCORE', schedulers, ARGV[i])
+  if at then
+    local key = schedulers .. ':' .. ARGV[i]
+    redis.call('PEXPIRE', key, ARGV[1])
+    redis.call('PEXPIRE', key .. ':' .. at, ARGV[1])
+  end
+end
+for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
+local orphans, silence = {}, tonumber(ARGV[2])
+if silence > 0 then
+  for _, id in ipairs(redis.call('ZRANGE', schedulers, 0, -1)) do
+    if now - (redis.call('ZSCORE', announced, id) or born) > silence then orphans[#orphans + 1] = id end
+  end
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', announced, '-inf', now - 2 * silence)) do
+    if id ~= '' then redis.call('ZREM', announced, id) end
+  end
+end
+return { now, orphans }
+`,
+)
+
+/** What BullMQ keeps a queue in, beside the jobs. */
+const queueKeys = [
+  'repeat',
+  'meta',
+  'id',
+  'wait',
+  'active',
+  'delayed',
+  'marker',
+  'events',
+  'stalled',
+  'stalled-check',
+  'pc',
+]
+
+/** A queue in use over one connection to Redis. */
+interface Line {
+  readonly name: string
+  readonly local: boolean
+  readonly queue: Queue
+  readonly worker: Worker
+}
+
+/**
+ * Job schedulers of BullMQ: one for each chunk of a probe, which every instance enters under the same id, so that
+ * there is one however many instances there are. Whichever is free gets the job.
+ *
+ * BullMQ waits for Redis as long as it takes. Here that is never waited for: as soon as Redis is away all that belongs
+ * to BullMQ is dropped, and made anew when Redis is back.
+ */
+export class Schedules {
+  readonly #board: Board
+  readonly #env: Timers & { random(): number }
+  readonly #hands: SchedulesHands
+  readonly #options: SchedulesOptions
+  readonly #prefix: string
+  readonly #stopListening: () => void
+  #schedules = new Map<string, Schedule>()
+  #lines: Line[] = []
+  #clients: (Redis | Cluster)[] = []
+  /** Counts the connections, so that what was begun over one does nothing over the next. */
+  #life = 0
+  readonly #mended = new Map<string, number>()
+  #sweepAt: number
+  #cancel: (() => void) | undefined
+
+  constructor(
+    board: Board,
+    env: Timers & { random(): number },
+    hands: SchedulesHands,
+    options: Partial<SchedulesOptions> = {},
+  ) {
+    this.#board = board
+    this.#env = env
+    this.#hands = hands
+    this.#options = { ...defaults, ...options }
+    // One hash tag keeps all keys in one slot of a cluster.
+    this.#prefix = `${board.prefix}:{${encodeURIComponent(board.group)}/probes}`
+    this.#sweepAt = env.now() + this.#options.sweepEvery * (0.5 + env.random())
+    this.#stopListening = board.onChange((up) => (up ? this.#begin() : this.#end()))
+  }
+
+  /** Puts schedules in the place of those before. One that nobody has any more is removed after a while. */
+  use(schedules: readonly Schedule[]): void {
+    const before = this.#schedules
+    this.#schedules = new Map(schedules.map((schedule) => [schedule.key, schedule]))
+    for (const key of this.#mended.keys()) if (!this.#schedules.has(key)) this.#mended.delete(key)
+    if (schedules.length === 0) {
+      this.#end()
+      return
+    }
+    const names = new Set(schedules.map(({ local }) => local))
+    if (this.#life === 0 || [...names].some((local) => !this.#lines.some((line) => line.local === local))) {
+      if (this.#board.up) this.#begin()
+      return
+    }
+    const changed = schedules.filter(({ key, every }) => before.get(key)?.every !== every)
+    if (changed.length === 0) return
+    this.#cancel?.()
+    void this.#announce(this.#life)
+    void this.#enter(changed, this.#life)
+  }
+
+  /** Enters a schedule again that seems to be lost. @param atMost once in so many milliseconds */
+  mend(key: string, atMost: number): void {
+    const schedule = this.#schedules.get(key)
+    const now = this.#env.now()
+    if (schedule === undefined || now - (this.#mended.get(key) ?? Number.NEGATIVE_INFINITY) < atMost) return
+    this.#mended.set(key, now)
+    void this.#enter([schedule], this.#life)
+  }
+
+  /** Takes no job any more. Settles soon, whatever Redis does. */
+  async stop(): Promise<void> {
+    this.#stopListening()
+    this.#cancel?.()
+    this.#schedules = new Map()
+    const workers = this.#lines.map(({ worker }) => worker)
+    // A job that is given back in good order does not have to be found stalled.
+    const closed = Promise.allSettled(workers.map((worker) => worker.close()))
+    let cancel = () => {}
+    const late = new Promise<void>((resolve) => {
+      cancel = this.#env.after(this.#options.stopWithin, resolve)
+    })
+    if (this.#board.up) await Promise.race([closed, late])
+    cancel()
+    this.#end()
+  }
+
+  #begin(): void {
+    this.#end()
+    if (this.#schedules.size === 0) return
+    const life = ++this.#life
+    // The clock is asked for first: it does not take BullMQ.
+    void this.#announce(life)
+    void this.#open(life).catch(() => {
+      // Redis is gone again, which is told otherwise.
+      if (life === this.#life) this.#end()
+    })
+  }
+
+  async #open(life: number): Promise<void> {
+    // Nobody else is to pay for it in memory.
+    const { Queue, Worker } = await import('bullmq')
+    if (life !== this.#life) return
+    const connection = this.#client()
+    const common = { connection, prefix: this.#prefix }
+    for (const local of new Set([...this.#schedules.values()].map((schedule) => schedule.local))) {
+      const name = queueName(local)
+      const queue = new Queue(name, { ...common, streams: { events: { maxLen: 10 } } })
+      const { stalledAfter } = this.#options
+      const worker = new Worker(
+        name,
+        (job) => this.#hands.take(local ? `local ${job.name}` : job.name, job.id ?? ''),
+        {
+          ...common,
+          concurrency,
+          lockDuration: stalledAfter,
+          stalledInterval: stalledAfter,
+          runRetryDelay: 1000,
+          removeOnComplete: { count: 0 },
+          removeOnFail: { count: 0 },
+        },
+      )
+      // Whether Redis is there is the fleet's to tell.
+      queue.on('error', () => {})
+      worker.on('error', () => {})
+      this.#lines.push({ name, local, queue, worker })
+    }
+    await this.#enter([...this.#schedules.values()], life)
+  }
+
+  /** A connection that BullMQ has not the last word on. */
+  #client(): Redis | Cluster {
+    const client = this.#board.connect()
+    this.#clients.push(client)
+    const info = client.info.bind(client)
+    return Object.assign(client, {
+      duplicate: () => this.#client(),
+      // BullMQ wants the version; it would go on to print what it thinks of the rest.
+      info: () => info('server'),
+    })
+  }
+
+  async #enter(schedules: readonly Schedule[], life: number): Promise<void> {
+    if (life !== this.#life) return
+    const upserts = schedules.map(async ({ id, every, local }) => {
+      const line = this.#lines.find((one) => one.local === local)
+      // Each has its own place in the interval, so that they do not all come up at once.
+      const repeat = { every, offset: hash(id) % every }
+      const opts = { removeOnComplete: true, removeOnFail: true, attempts: 1 }
+      await line?.queue.upsertJobScheduler(id, repeat, { name: id, opts })
+    })
+    await Promise.allSettled(upserts)
+  }
+
+  /** Drops all that belongs to BullMQ, without a word to Redis. */
+  #end(): void {
+    this.#life += 1
+    this.#cancel?.()
+    this.#cancel = undefined
+    for (const { queue, worker } of this.#lines) {
+      worker.close(true).catch(() => {})
+      queue.close().catch(() => {})
+    }
+    for (const client of this.#clients) client.disconnect()
+    this.#lines = []
+    this.#clients = []
+  }
+
+  async #announce(life: number): Promise<void> {
+    const { announceEvery, sweepEvery, orphanAfter } = this.#options
+    const now = this.#env.now()
+    const sweeps = now >= this.#sweepAt
+    if (sweeps) this.#sweepAt = now + sweepEvery * (0.5 + this.#env.random())
+    const all = [...this.#schedules.values()]
+    const after = this.#env.after
+    for (const [local, some] of Map.groupBy(all, (schedule) => schedule.local)) {
+      const name = queueName(local)
+      const keys = ['announced', ...queueKeys].map((key) => `${this.#prefix}:${name}:${key}`)
+      const keep = Math.max(keptFor, 10 * announceEvery)
+      const args = [keep, sweeps ? orphanAfter : 0, ...some.map(({ id }) => id)]
+      try {
+        const answer = await this.#board.run(announcing, keys, args)
+        if (life !== this.#life) return
+        if (!Array.isArray(answer) || !Array.isArray(answer[1])) continue
+        this.#hands.time(Number(answer[0]))
+        const queue = this.#lines.find((line) => line.name === name)?.queue
+        const removed = answer[1].map((id) => queue?.removeJobScheduler(String(id)))
+        void Promise.allSettled(removed)
+      } catch {
+        // The next one will do.
+      }
+    }
+    if (life === this.#life) this.#cancel = after(announceEvery, () => void this.#announce(life))
+  }
+}
+
+/** Peers that only one network reaches have a queue of their own there. */
+function queueName(local: boolean): string {
+  return local ? `probes-${hash(networkHere()).toString(16)}` : 'probes'
+}

@@ -1,0 +1,291 @@
+import type { Board } from '../feedback/fleet/board.ts'
+import type { Upstream } from '../feedback/upstream.ts'
+import { Schedules, type SchedulesOptions } from './bullmq.ts'
+import type { Timers } from './due-queue.ts'
+import type { LiveProbe } from './live-probe.ts'
+import { type Entry, inAir, type Landing, leftOut } from './patient.ts'
+import { type News, newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
+import { type Slot, Slots } from './slots.ts'
+import { type Told, type Turn, Turns } from './turns.ts'
+
+/** What whoever holds the entries does with them. */
+export interface Hands {
+  /** Asks; `landed` hears once, also when nobody wants to know any more. */
+  ask(entry: Entry, landed: (landing: Landing) => void): void
+  /** Judges by what this instance alone has seen. */
+  judge(entry: Entry, landing: Landing): void
+  /**
+   * Judges by what all instances have seen.
+   * @param ago how long ago the result came, milliseconds
+   * @param own the landing, where this instance has asked
+   */
+  hear(entry: Entry, record: ProbeRecord, news: News, ago: number, own: Landing | undefined): void
+  /** Has an entry come up at another moment. @param dueAt monotonic milliseconds */
+  put(entry: Entry, dueAt: number): void
+}
+
+export interface SharedEnv extends Timers {
+  /** Uniform in [0, 1). */
+  random(): number
+}
+
+/** Times in milliseconds. */
+export interface SharedOptions extends SchedulesOptions {
+  /** How often records are looked for that nobody writes any more, and for how long they are kept. */
+  readonly clearEvery: number
+  readonly clearAfter: number
+}
+
+interface Outcome {
+  readonly slot: Slot
+  readonly turn: Turn
+  readonly job: string
+  readonly landing: Landing
+  readonly done: () => void
+}
+
+/**
+ * Probes that all instances of a fleet ask together. Job schedulers say which instance is to ask and when; turns in the
+ * shared state see to it that nothing is asked twice; and every instance judges by the record that comes of it.
+ *
+ * Each entry keeps a moment of its own at which this instance asks by itself. A result of whatever origin puts it off
+ * by one and a half to two intervals, so that it comes up only where a schedule is lost, a job is stuck, nobody else
+ * has the peer, or Redis is away.
+ */
+export class Shared {
+  readonly #board: Board
+  readonly #env: SharedEnv
+  readonly #hands: Hands
+  readonly #options: Partial<SharedOptions>
+  readonly #turns: Turns
+  readonly #schedules: Schedules
+  readonly #stops: (() => void)[]
+  #slots = new Slots([], undefined)
+  /** Those that came up by themselves in one moment. */
+  #due: Slot[] = []
+  readonly #outbox = new Map<LiveProbe, Outcome[]>()
+  /** The server's clock minus the monotonic one; undefined until it has told the time since it was reached. */
+  #clock: number | undefined
+  /** Monotonic moment of the first connection, and of the last one after a loss. */
+  #backAt: number | undefined
+  #wasUp: boolean
+  /** Records that came before the clock was known. */
+  readonly #early = new Map<Slot, ProbeRecord>()
+  #cancelClearing: (() => void) | undefined
+  #stopped = false
+
+  constructor(board: Board, env: SharedEnv, hands: Hands, options: Partial<SharedOptions> = {}) {
+    this.#board = board
+    this.#env = env
+    this.#hands = hands
+    this.#options = options
+    this.#turns = new Turns(board, env.random)
+    this.#wasUp = board.up
+    this.#schedules = new Schedules(
+      board,
+      env,
+      { take: (schedule, job) => this.#take(schedule, job), time: (now) => this.#setClock(now) },
+      options,
+    )
+    this.#stops = [
+      board.onChange((up) => this.#changed(up)),
+      board.onRecords((upstream, records) => this.#records(upstream, records)),
+    ]
+    this.#clearLater()
+  }
+
+  /** Puts the entries of a configuration in the place of those before. */
+  use(entries: readonly Entry[]): void {
+    const ours = entries.filter(
+      ({ probe, patient }) => probe.scope === 'fleet' && this.#board.keys(patient.upstream) !== undefined,
+    )
+    this.#slots = new Slots(ours, this.#slots)
+    this.#early.clear()
+    this.#schedules.use(this.#slots.schedules)
+  }
+
+  /** Whether the entry is asked for all, as far as Redis answers. */
+  has(entry: Entry): boolean {
+    return this.#slots.of(entry) !== undefined
+  }
+
+  /** An entry has come up by itself. @returns false where this instance is to ask without asking anybody */
+  due(entry: Entry): boolean {
+    const slot = this.#slots.of(entry)
+    if (slot === undefined || !this.#board.up) return false
+    if (slot.claiming) return true
+    slot.claiming = true
+    this.#due.push(slot)
+    // Those of one moment are claimed in one go.
+    if (this.#due.length === 1) queueMicrotask(() => this.#claimDue())
+    return true
+  }
+
+  /** Asks nobody any more. Settles within about a second, whatever Redis does. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    for (const stop of this.#stops) stop()
+    this.#cancelClearing?.()
+    await this.#schedules.stop()
+  }
+
+  #claimDue(): void {
+    const due = this.#due
+    this.#due = []
+    for (const [probe, slots] of Map.groupBy(due, ({ entries }) => entries[0]!.probe)) {
+      void this.#claim(probe, slots, this.#turns.job(), true)
+    }
+  }
+
+  /** A job has come up, and this instance got it. What it does not know, others do, or nobody any more. */
+  async #take(schedule: string, job: string): Promise<void> {
+    const chunk = this.#slots.chunk(schedule)
+    if (chunk === undefined) return
+    const now = this.#env.now()
+    const slots = chunk.slots.filter(({ claiming, entries: [entry] }) => {
+      return !claiming && !inAir(entry!) && !leftOut(entry!, now)
+    })
+    for (const slot of slots) slot.claiming = true
+    await this.#claim(chunk.probe, slots, job, false)
+  }
+
+  /**
+   * Asks those whose turn it gets. Settles once all that came of it has been told.
+   * @param net whether they came up by themselves and not by a schedule
+   */
+  async #claim(probe: LiveProbe, slots: readonly Slot[], job: string, net: boolean): Promise<void> {
+    if (slots.length === 0) return
+    const fields = slots.map(({ field }) => field)
+    const claimed = await this.#turns.claim(probe.upstream, fields, job, probe).catch(() => undefined)
+    if (claimed) this.#setClock(claimed.now)
+    const asked: Promise<void>[] = []
+    for (const slot of slots) {
+      slot.claiming = false
+      const [entry] = slot.entries
+      const free = !this.#stopped && entry!.patient.current && !inAir(entry!)
+      const turn = claimed?.turns.get(slot.field)
+      // Redis is away, or is about to be found so.
+      if (claimed === undefined && net && free)
+        this.#hands.ask(entry!, (landing) => this.#judge(slot, landing))
+      if (turn === undefined) continue
+      asked.push(free ? this.#ask(slot, turn, job) : this.#tell(slot, turn, job, nothing))
+      // Nobody else has asked in time: the schedule may be lost. Where peers are left out, that means less.
+      if (net) this.#schedules.mend(slot.schedule, probe.interval * (probe.mode === 'always' ? 1 : 10))
+    }
+    await Promise.all(asked)
+  }
+
+  #ask(slot: Slot, turn: Turn, job: string): Promise<void> {
+    const [entry] = slot.entries
+    return new Promise((done) => {
+      this.#hands.ask(entry!, (landing) => {
+        // What nobody here wants to know any more another may ask.
+        void this.#tell(slot, turn, job, entry!.patient.current ? landing : nothing).then(done)
+      })
+    })
+  }
+
+  /** Tells a result together with others of the same moment. Settles once it is told, or cannot be. */
+  #tell(slot: Slot, turn: Turn, job: string, landing: Landing): Promise<void> {
+    const { probe } = slot.entries[0]!
+    return new Promise((done) => {
+      const outbox = this.#outbox.get(probe) ?? []
+      outbox.push({ slot, turn, job, landing, done })
+      if (outbox.length > 1) return
+      this.#outbox.set(probe, outbox)
+      setImmediate(() => void this.#tellAll(probe))
+    })
+  }
+
+  async #tellAll(probe: LiveProbe): Promise<void> {
+    const outcomes = this.#outbox.get(probe) ?? []
+    this.#outbox.delete(probe)
+    const results = outcomes.map(({ turn, landing: { passed, detail, tookMs, probing } }): Told => {
+      return { ...turn, passed, detail, tookMs, orders: probing?.orders }
+    })
+    const told = await this.#turns.tell(probe.upstream, probe.interval, results).catch(() => undefined)
+    if (told) this.#setClock(told.now)
+    for (const [i, { slot, job, landing, done }] of outcomes.entries()) {
+      const text = told?.records[i]
+      if (text === undefined) {
+        slot.judged = job
+        this.#judge(slot, landing)
+      } else if (text !== '') this.#hear(slot, readRecord(text), landing)
+      done()
+    }
+  }
+
+  /** What could not be told is judged as if there were no others. */
+  #judge(slot: Slot, landing: Landing): void {
+    if (landing === nothing) return
+    for (const entry of slot.entries) if (entry.patient.current) this.#hands.judge(entry, landing)
+  }
+
+  #records(upstream: Upstream, records: ReadonlyMap<string, Buffer>): void {
+    for (const [field, value] of records) {
+      const slot = this.#slots.at(upstream, field)
+      if (slot) this.#hear(slot, readRecord(value.toString()), undefined)
+    }
+  }
+
+  #hear(slot: Slot, record: ProbeRecord | undefined, own: Landing | undefined): void {
+    if (record === undefined || this.#stopped) return
+    if (this.#clock === undefined) {
+      this.#early.set(slot, record)
+      return
+    }
+    const news = newsOf(record, slot.known, slot.heardOn)
+    slot.known = record
+    slot.heardOn = true
+    const { now, random } = this.#env
+    const [entry] = slot.entries
+    const { interval } = entry!.probe
+    const ago = Math.max(0, this.#clock + now() - record.at)
+    // What others found while Redis was out of reach, or too long ago, is not known to hold still.
+    const old =
+      ago > trustedFor(interval) || record.at < this.#clock + (this.#backAt ?? Number.NEGATIVE_INFINITY)
+    if (news === undefined || old || record.job === slot.judged) return
+    for (const one of slot.entries) {
+      if (!one.patient.current) continue
+      this.#hands.hear(one, record, news, ago, own)
+      this.#hands.put(one, Math.max(now(), now() - ago + interval * (1.5 + random() / 2)))
+    }
+  }
+
+  #setClock(serverNow: number): void {
+    this.#clock = serverNow - this.#env.now()
+    for (const [slot, record] of [...this.#early]) this.#hear(slot, record, undefined)
+    this.#early.clear()
+  }
+
+  #changed(up: boolean): void {
+    const { now, random } = this.#env
+    const moment = now()
+    this.#clock = undefined
+    this.#early.clear()
+    if (up && this.#wasUp) this.#backAt = moment
+    for (const slot of this.#slots.all()) {
+      slot.heardOn = false
+      for (const entry of slot.entries) {
+        const { interval } = entry.probe
+        // Away: all instances are to ask by themselves, and not in step. Back: the schedules have time to come up.
+        if (!up) this.#hands.put(entry, Math.min(entry.dueAt, moment + random() * interval))
+        else if (this.#wasUp) this.#hands.put(entry, moment + interval * (1.5 + random() / 2))
+      }
+    }
+    this.#wasUp ||= up
+  }
+
+  #clearLater(): void {
+    const { clearEvery = 300_000, clearAfter = 600_000 } = this.#options
+    this.#cancelClearing = this.#env.after(clearEvery * (0.5 + this.#env.random()), () => {
+      for (const upstream of this.#slots.upstreams()) {
+        if (this.#board.up) void this.#turns.clear(upstream, clearAfter).catch(() => {})
+      }
+      this.#clearLater()
+    })
+  }
+}
+
+/** Comes of a turn that is given back. */
+const nothing: Landing = { passed: undefined, detail: '', tookMs: 0, probing: undefined }
