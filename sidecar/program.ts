@@ -19,6 +19,7 @@ import { canShare } from './proxy/bind.ts'
 import { makeReady, type Ready } from './ready.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
 import type { Setup } from './setup.ts'
+import { Sharing } from './sharing.ts'
 import { accessLogPaths, pathOf, type Source } from './source.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
@@ -37,6 +38,7 @@ export class Program implements ProgramView {
   readonly #facts = programFacts(this)
   readonly #admins = new Admins(this.#facts, (text) => errorLog.log('alert', text))
   readonly #watch: ConfigWatch
+  readonly #sharing = new Sharing()
   readonly #removed = new Set<LiveGroup>()
   #tally = new Tally()
   #crew: Crew | undefined
@@ -84,7 +86,7 @@ export class Program implements ProgramView {
     return this.#crew?.threads ?? { running: 0, replaced: 0 }
   }
   get fleet(): FleetFacts | undefined {
-    return undefined
+    return this.#sharing.fleet
   }
   /** Groups that the configuration no longer has and that still carry calls. */
   get removed(): Iterable<LiveGroup> {
@@ -175,6 +177,12 @@ export class Program implements ProgramView {
     ).finally(() => this.prober.stop())
   }
 
+  /** The end: takes leave of the fleet, and writes what logs hold. Never rejects, and takes two seconds or so. */
+  async leave(): Promise<void> {
+    this.prober.stop()
+    await Promise.all([this.#sharing.stop(), this.#crew?.leave()])
+  }
+
   async #reload(): Promise<Reloaded> {
     const crew = this.#crew
     if (this.#phase !== 'ready' || crew === undefined) {
@@ -220,10 +228,15 @@ export class Program implements ProgramView {
 
   /** Makes a configuration the one that is served by. It counts as loaded once every thread serves by it. */
   async #putInForce(crew: Crew, ready: Ready): Promise<Running> {
+    await this.#sharing.prepare(ready.fleet)
     const running = ready.prepared.commit()
     const loadedAt = Date.now()
+    const upstreams = Array.from(running.groups.values(), ({ balancing }) => balancing.upstream)
+    this.#sharing.use(ready.fleet, upstreams)
+    this.prober.share(this.#sharing.fleet)
     // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
     this.prober.use(running.probes, new Set(running.leaving.flatMap(({ peers }) => peers)))
+    await this.#sharing.settle(upstreams)
     await crew.use(running, () => this.#setupOf(ready, running, loadedAt))
     this.#loaded = ready.loaded
     this.#token = ready.token

@@ -58,7 +58,7 @@ function listenToSignals(program: Program): void {
       crew?.endTunnels()
       await wait(lastWordsMs)
     }
-    await crew?.leave()
+    await program.leave()
     process.exit(code)
   }
   const drain = (signal: NodeJS.Signals) => {
