@@ -2,7 +2,7 @@ import type { Queue, Worker } from 'bullmq'
 import type { Cluster, Redis } from 'ioredis'
 import type { Board } from '../feedback/fleet/board.ts'
 import { networkHere } from '../feedback/fleet/peer-id.ts'
-import { script } from '../feedback/fleet/script.ts'
+import { announce } from './announce.ts'
 import type { Timers } from './due-queue.ts'
 import { hash } from './slots.ts'
 
@@ -52,61 +52,6 @@ const defaults: SchedulesOptions = {
 
 /** Jobs that an instance does at once, each a chunk of peers. */
 const concurrency = 20
-
-/** For how long what belongs to a queue is kept when no instance is left, milliseconds. BullMQ alone keeps it forever. */
-const keptFor = 3_600_000
-
-/**
- * Says which schedules an instance has, and finds those that none has any more. KEYS: the announcements, then the
- * queue's own keys, the schedulers first. ARGV: 1 for how long keys are kept, 2 after which time of silence a schedule
- * is an orphan (0: nobody looks), then the ids.
- */
-const announcing = script(
-  'announce',
-  `
-local announced, schedulers = KEYS[1], KEYS[2]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
--- Where the announcements were lost, everybody has time to make them again.
-redis.call('ZADD', announced, 'NX', now, '')
-local born = redis.call('ZSCORE', announced, '')
-for i = 3, #ARGV do
-  redis.call('ZADD', announced, now, ARGV[i])
-  local at = redis.call('ZSCORE', schedulers, ARGV[i])
-  if at then
-    local key = schedulers .. ':' .. ARGV[i]
-    redis.call('PEXPIRE', key, ARGV[1])
-    redis.call('PEXPIRE', key .. ':' .. at, ARGV[1])
-  end
-end
-for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
-local orphans, silence = {}, tonumber(ARGV[2])
-if silence > 0 then
-  for _, id in ipairs(redis.call('ZRANGE', schedulers, 0, -1)) do
-    if now - (redis.call('ZSCORE', announced, id) or born) > silence then orphans[#orphans + 1] = id end
-  end
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', announced, '-inf', now - 2 * silence)) do
-    if id ~= '' then redis.call('ZREM', announced, id) end
-  end
-end
-return { now, orphans }
-`,
-)
-
-/** What BullMQ keeps a queue in, beside the jobs. */
-const queueKeys = [
-  'repeat',
-  'meta',
-  'id',
-  'wait',
-  'active',
-  'delayed',
-  'marker',
-  'events',
-  'stalled',
-  'stalled-check',
-  'pc',
-]
 
 /** A queue in use over one connection to Redis. */
 interface Line {
@@ -252,8 +197,8 @@ export class Schedules {
     const info = client.info.bind(client)
     return Object.assign(client, {
       duplicate: () => this.#client(),
-      // BullMQ wants the version; it would go on to print what it thinks of the rest.
-      info: () => info('server'),
+      // BullMQ wants the version, and would go on to print what it thinks of the rest; others come with an argument.
+      info: (...args: []) => (args.length === 0 ? info('server') : info(...args)),
     })
   }
 
@@ -292,16 +237,13 @@ export class Schedules {
     const after = this.#env.after
     for (const [local, some] of Map.groupBy(all, (schedule) => schedule.local)) {
       const name = queueName(local)
-      const keys = ['announced', ...queueKeys].map((key) => `${this.#prefix}:${name}:${key}`)
-      const keep = Math.max(keptFor, 10 * announceEvery)
-      const args = [keep, sweeps ? orphanAfter : 0, ...some.map(({ id }) => id)]
+      const ids = some.map(({ id }) => id)
       try {
-        const answer = await this.#board.run(announcing, keys, args)
+        const heard = await announce(this.#board, `${this.#prefix}:${name}`, ids, sweeps ? orphanAfter : 0)
         if (life !== this.#life) return
-        if (!Array.isArray(answer) || !Array.isArray(answer[1])) continue
-        this.#hands.time(Number(answer[0]))
+        this.#hands.time(heard.now)
         const queue = this.#lines.find((line) => line.name === name)?.queue
-        const removed = answer[1].map((id) => queue?.removeJobScheduler(String(id)))
+        const removed = heard.orphans.map((id) => queue?.removeJobScheduler(id))
         void Promise.allSettled(removed)
       } catch {
         // The next one will do.

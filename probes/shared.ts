@@ -3,10 +3,11 @@ import type { Upstream } from '../feedback/upstream.ts'
 import { Schedules, type SchedulesOptions } from './bullmq.ts'
 import type { Timers } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
+import { Outbox } from './outbox.ts'
 import { type Entry, inAir, type Landing, leftOut } from './patient.ts'
 import { type News, newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
 import { type Slot, Slots } from './slots.ts'
-import { type Told, type Turn, Turns } from './turns.ts'
+import { type Turn, Turns } from './turns.ts'
 
 /** What whoever holds the entries does with them. */
 export interface Hands {
@@ -36,14 +37,6 @@ export interface SharedOptions extends SchedulesOptions {
   readonly clearAfter: number
 }
 
-interface Outcome {
-  readonly slot: Slot
-  readonly turn: Turn
-  readonly job: string
-  readonly landing: Landing
-  readonly done: () => void
-}
-
 /**
  * Probes that all instances of a fleet ask together. Job schedulers say which instance is to ask and when; turns in the
  * shared state see to it that nothing is asked twice; and every instance judges by the record that comes of it.
@@ -63,7 +56,7 @@ export class Shared {
   #slots = new Slots([], undefined)
   /** Those that came up by themselves in one moment. */
   #due: Slot[] = []
-  readonly #outbox = new Map<LiveProbe, Outcome[]>()
+  readonly #outbox: Outbox
   /** The server's clock minus the monotonic one; undefined until it has told the time since it was reached. */
   #clock: number | undefined
   /** Monotonic moment of the first connection, and of the last one after a loss. */
@@ -80,6 +73,7 @@ export class Shared {
     this.#hands = hands
     this.#options = options
     this.#turns = new Turns(board, env.random)
+    this.#outbox = new Outbox(this.#turns)
     this.#wasUp = board.up
     this.#schedules = new Schedules(
       board,
@@ -185,34 +179,15 @@ export class Shared {
     })
   }
 
-  /** Tells a result together with others of the same moment. Settles once it is told, or cannot be. */
-  #tell(slot: Slot, turn: Turn, job: string, landing: Landing): Promise<void> {
-    const { probe } = slot.entries[0]!
-    return new Promise((done) => {
-      const outbox = this.#outbox.get(probe) ?? []
-      outbox.push({ slot, turn, job, landing, done })
-      if (outbox.length > 1) return
-      this.#outbox.set(probe, outbox)
-      setImmediate(() => void this.#tellAll(probe))
-    })
-  }
-
-  async #tellAll(probe: LiveProbe): Promise<void> {
-    const outcomes = this.#outbox.get(probe) ?? []
-    this.#outbox.delete(probe)
-    const results = outcomes.map(({ turn, landing: { passed, detail, tookMs, probing } }): Told => {
-      return { ...turn, passed, detail, tookMs, orders: probing?.orders }
-    })
-    const told = await this.#turns.tell(probe.upstream, probe.interval, results).catch(() => undefined)
-    if (told) this.#setClock(told.now)
-    for (const [i, { slot, job, landing, done }] of outcomes.entries()) {
-      const text = told?.records[i]
-      if (text === undefined) {
-        slot.judged = job
-        this.#judge(slot, landing)
-      } else if (text !== '') this.#hear(slot, readRecord(text), landing)
-      done()
+  async #tell(slot: Slot, turn: Turn, job: string, landing: Landing): Promise<void> {
+    const told = await this.#outbox.tell(slot.entries[0]!.probe, turn, landing)
+    if (told === undefined) {
+      slot.judged = job
+      this.#judge(slot, landing)
+      return
     }
+    this.#setClock(told.now)
+    if (told.record !== '') this.#hear(slot, readRecord(told.record), landing)
   }
 
   /** What could not be told is judged as if there were no others. */

@@ -1,8 +1,7 @@
 import { noOrders, obey } from '../feedback/agent.ts'
 import type { Board } from '../feedback/fleet/board.ts'
-import { learnProbe } from '../feedback/learn.ts'
 import type { Peer } from '../feedback/peer.ts'
-import { dismiss, enrol, hearProbe, judgeProbe } from '../feedback/probe-health.ts'
+import { dismiss, enrol } from '../feedback/probe-health.ts'
 import type { Upstream } from '../feedback/upstream.ts'
 import { DueQueue, type Timers } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
@@ -18,10 +17,9 @@ import {
   tell,
   voice,
 } from './patient.ts'
-import type { Orders } from './probe.ts'
-import type { News, ProbeRecord } from './record.ts'
 import { type Probing, run } from './run.ts'
 import { Shared, type SharedOptions } from './shared.ts'
+import { Verdicts } from './verdicts.ts'
 
 /** Time and dice, so that a schedule can be told in advance. */
 export interface ProberEnv extends Timers {
@@ -44,6 +42,7 @@ const graceMs = 500
 export class Prober {
   readonly #env: ProberEnv
   readonly #queue: DueQueue<Entry>
+  readonly #verdicts: Verdicts
   readonly #said = new Set<string>()
   readonly #options: Partial<SharedOptions>
   #patients = new Map<string, Patient>()
@@ -55,6 +54,7 @@ export class Prober {
     this.#env = env
     this.#options = options
     this.#queue = new DueQueue(env, (entry) => this.#due(entry))
+    this.#verdicts = new Verdicts(env, (key, text) => this.#sayOnce(key, text))
   }
 
   /**
@@ -72,8 +72,8 @@ export class Prober {
         this.#env,
         {
           ask: (entry, landed) => this.#ask(entry, landed),
-          judge: (entry, landing) => this.#judge(entry, landing),
-          hear: (entry, record, news, ago, own) => this.#hear(entry, record, news, ago, own),
+          judge: (entry, landing) => this.#verdicts.judge(entry, landing),
+          hear: (entry, record, news, ago, own) => this.#verdicts.hear(entry, record, news, ago, own),
           put: (entry, dueAt) => this.#queue.put(entry, dueAt),
         },
         this.#options,
@@ -185,7 +185,7 @@ export class Prober {
 
   #due(entry: Entry): void {
     if (inAir(entry) || leftOut(entry, this.#env.now()) || this.#shared?.due(entry)) return
-    this.#ask(entry, (landing) => this.#judge(entry, landing))
+    this.#ask(entry, (landing) => this.#verdicts.judge(entry, landing))
   }
 
   #ask(entry: Entry, landed: (landing: Landing) => void): void {
@@ -208,45 +208,6 @@ export class Prober {
       flight.control.abort()
     })
     void run(probe, patient.peer, { now, signal, failing: standing.fails > 0 }).then(land)
-  }
-
-  /** By what this instance has seen. */
-  #judge(entry: Entry, landing: Landing): void {
-    const { probe, patient, standing } = entry
-    if (!patient.current) return
-    const { passed, detail, tookMs, probing } = landing
-    const now = this.#env.now()
-    entry.last = { passed, detail, at: this.#env.wall(), endedAt: now, tookMs, by: undefined }
-    this.#obey(entry, probing?.orders, detail, undefined)
-    if (passed !== undefined)
-      tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
-    this.#learn(entry, landing, now)
-  }
-
-  /** By what all instances of the fleet have seen. */
-  #hear(entry: Entry, record: ProbeRecord, news: News, ago: number, own: Landing | undefined): void {
-    const { probe, patient, standing } = entry
-    const { streak, detail, tookMs, orders } = record
-    const now = this.#env.now()
-    const by = own ? undefined : record.by
-    entry.last = { passed: streak > 0, detail, at: this.#env.wall() - ago, endedAt: now - ago, tookMs, by }
-    this.#obey(entry, orders, detail, by)
-    const { streaks, results, failures } = news
-    const change = hearProbe(patient.checkup, standing, streaks, results, failures, now)
-    tell(patient, probe.name, change, detail, by)
-    if (own) this.#learn(entry, own, now)
-  }
-
-  #obey({ probe, patient }: Entry, orders: Orders | undefined, detail: string, by: string | undefined): void {
-    if (orders === undefined) return
-    patient.orderedBy.add(voice(probe))
-    tell(patient, probe.name, obey(patient.peer, orders), detail, by)
-  }
-
-  #learn({ probe }: Entry, { passed, probing }: Landing, now: number): void {
-    if (probing?.fault !== undefined)
-      this.#sayOnce(voice(probe), `probe "${probe.name}" broke: ${probing.fault}`)
-    if (probing && passed !== undefined) learnProbe(probing.attempt, probing.call, now)
   }
 
   #caveat({ kind, args }: LiveProbe): void {
