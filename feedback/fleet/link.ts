@@ -170,7 +170,7 @@ export class Link {
     }
     client.redis.on('error', complain)
     client.redis.on('node error', complain)
-    client.redis.once('end', () => lose(failureText(session.failure ?? new Error('Connection is closed.'))))
+    client.redis.once('end', () => this.#failed(session, new Error('Connection is closed.')))
     void this.#open(session)
   }
 
@@ -182,9 +182,14 @@ export class Link {
       if (fault !== undefined) return this.#lose(session, fault, true)
       this.#reached(session, advice)
     } catch (error) {
-      const refused = refusalOf(error) ?? refusalOf(session.failure)
-      this.#lose(session, refused?.text ?? failureText(session.failure ?? error), refused !== undefined)
+      this.#failed(session, error)
     }
+  }
+
+  /** What the client complained of says more than how it ended. */
+  #failed(session: Session, error: unknown): void {
+    const refused = refusalOf(error) ?? refusalOf(session.failure)
+    this.#lose(session, refused?.text ?? failureText(session.failure ?? error), refused !== undefined)
   }
 
   #reached(session: Session, advice: string | undefined): void {

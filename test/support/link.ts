@@ -1,3 +1,6 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import { pipeline } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Link } from '../../feedback/fleet/link.ts'
 import type { FleetOptions } from '../../feedback/fleet/options.ts'
@@ -48,6 +51,15 @@ export class TestLink extends Link {
     }
   }
 
+  /** Resolves once it has said something that contains the text. */
+  async said(text: string, within = 5000): Promise<void> {
+    const until = performance.now() + within
+    while (!this.lines.some((line) => line.includes(text))) {
+      if (performance.now() > until) throw new Error(`not said: ${text}, but ${this.lines.join('; ')}`)
+      await sleep(5)
+    }
+  }
+
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
@@ -58,3 +70,36 @@ export const echo = script('echo', "return { redis.call('INCR', KEYS[1]), ARGV[1
 
 /** Writes so much. */
 export const fill = script('fill', "return redis.call('SET', KEYS[1], string.rep('x', tonumber(ARGV[1])))")
+
+/** What the link says when it is lost, before and after the reason. */
+export const alone = "; balancing on this instance's view only"
+
+/** Passes connections on to a server, except those that `drop` names by their number, which it ends at once. */
+export async function proxyTo(port: number, drop: (count: number) => boolean): Promise<Proxy> {
+  let count = 0
+  const server = createServer((near) => {
+    near.on('error', () => {})
+    if (drop(count++)) return near.destroy()
+    const far = connect(port, '127.0.0.1')
+    far.on('error', () => {})
+    pipeline(near, far, () => {})
+    pipeline(far, near, () => {})
+    return undefined
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  // A TCP server's address is never a string.
+  const address = server.address() as AddressInfo
+  return {
+    url: `redis://127.0.0.1:${address.port}`,
+    get count() {
+      return count
+    },
+    [Symbol.dispose]: () => server.close(),
+  }
+}
+
+export interface Proxy extends Disposable {
+  readonly url: string
+  /** Connections so far. */
+  readonly count: number
+}

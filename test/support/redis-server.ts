@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
+import { type Certificates, certificates } from './certificates.ts'
 
 export interface RedisServerOptions {
   /** Undefined: a free one. */
@@ -13,6 +14,8 @@ export interface RedisServerOptions {
   readonly config?: Readonly<Record<string, string | readonly string[]>>
   /** A sentinel instead of a server. */
   readonly sentinel?: boolean
+  /** A second port that speaks TLS, and asks for the client's certificate where `tls-auth-clients` is `yes`. */
+  readonly tlsPort?: number
 }
 
 /** A Redis server of its own on loopback, that keeps nothing, and ends with this process, however that ends. */
@@ -21,6 +24,8 @@ export class RedisServer {
   readonly url: string
   /** Holds its configuration and log, and is removed with it. */
   readonly folder: string
+  /** Undefined: it does not speak TLS. */
+  readonly tls: (Certificates & { readonly url: string }) | undefined
   readonly #sentinel: boolean
   readonly #file: string
   readonly #text: string
@@ -37,8 +42,19 @@ export class RedisServer {
     const config = options.config ?? {}
     const kept = this.#sentinel ? {} : { save: '""', appendonly: 'no' }
     const own = { bind: '127.0.0.1', 'protected-mode': 'no', dir: this.folder, logfile: 'log', ...kept }
-    const lines = Object.entries({ ...own, ...config, port: String(port) }).flatMap(([word, values]) =>
-      [values].flat().map((value) => `${word} ${value}\n`),
+    const { tlsPort } = options
+    if (tlsPort !== undefined) {
+      this.tls = { ...certificates(this.folder), url: `rediss://127.0.0.1:${tlsPort}` }
+    }
+    const secure = this.tls && {
+      'tls-port': String(tlsPort),
+      'tls-ca-cert-file': this.tls.ca.certFile,
+      'tls-cert-file': this.tls.server.certFile,
+      'tls-key-file': this.tls.server.keyFile,
+      'tls-auth-clients': 'no',
+    }
+    const lines = Object.entries({ ...own, ...secure, ...config, port: String(port) }).flatMap(
+      ([word, values]) => [values].flat().map((value) => `${word} ${value}\n`),
     )
     this.#text = lines.join('')
     this.#file = join(this.folder, 'redis.conf')

@@ -105,7 +105,9 @@ export async function redisSentinels(
     const sentinels: RedisServer[] = []
     for (let index = 0; index < (options.sentinels ?? 1); index++) {
       const watch = [`monitor ${name} 127.0.0.1 ${master.port} 1`, `down-after-milliseconds ${name} 500`]
-      const sentinel = [...watch, `failover-timeout ${name} 2000`]
+      const password = options.config?.['requirepass']
+      const known = password === undefined ? [] : [`auth-pass ${name} ${password}`]
+      const sentinel = [...watch, `failover-timeout ${name} 2000`, ...known]
       sentinels.push(await begin({ sentinel: true, config: { sentinel, ...options.sentinelConfig } }))
     }
     for (const sentinel of sentinels) {

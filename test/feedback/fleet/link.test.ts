@@ -3,10 +3,8 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LinkError } from '../../../feedback/fleet/link.ts'
 import { freePort } from '../../support/free-port.ts'
-import { echo, TestLink } from '../../support/link.ts'
+import { alone, echo, TestLink } from '../../support/link.ts'
 import { redisServer } from '../../support/redis.ts'
-
-const only = "; balancing on this instance's view only"
 
 test('runs scripts on a server that is there, and says so once', async () => {
   await using server = await redisServer()
@@ -48,7 +46,7 @@ test('a server that comes later is found', async () => {
   await using link = new TestLink({ urls: [`redis://user:secret@127.0.0.1:${port}/3`] })
   link.start()
   await sleep(300)
-  const down = `warn fleet: redis at 127.0.0.1:${port} cannot be reached (connection refused)${only}`
+  const down = `warn fleet: redis at 127.0.0.1:${port} cannot be reached (connection refused)${alone}`
   assert.deepEqual(link.lines, [down])
   assert.equal(link.error, 'connection refused')
   await assert.rejects(
@@ -78,7 +76,7 @@ test('a server that ends is missed at once, and found again when it is back', as
   assert.equal(((await link.run(echo, ['k'], ['a'])) as unknown[])[0], 1)
   assert.deepEqual(link.lines, [
     `notice fleet: sharing through redis at 127.0.0.1:${server.port}`,
-    `warn fleet: redis at 127.0.0.1:${server.port} cannot be reached (connection closed)${only}`,
+    `warn fleet: redis at 127.0.0.1:${server.port} cannot be reached (connection closed)${alone}`,
     `notice fleet: redis at 127.0.0.1:${server.port} answers again`,
   ])
   assert.deepEqual([link.losses, link.changes], [1, [true, false, true]])
@@ -103,7 +101,7 @@ test('a server that is stuck is given up after a silence, not after one late ans
   await link.became(true)
   await link.run(echo, ['k'], ['a'])
   assert.deepEqual(link.lines.slice(1), [
-    `warn fleet: redis at 127.0.0.1:${server.port} cannot be reached (no answer for 500 ms)${only}`,
+    `warn fleet: redis at 127.0.0.1:${server.port} cannot be reached (no answer for 500 ms)${alone}`,
     `notice fleet: redis at 127.0.0.1:${server.port} answers again`,
   ])
 })

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { groupKeys } from '../../../feedback/fleet/keys.ts'
+import { alone, echo, proxyTo, TestLink } from '../../support/link.ts'
+import { redisCluster, redisSentinels, redisServer } from '../../support/redis.ts'
+
+test('connects again until a connection holds', async () => {
+  await using server = await redisServer()
+  using proxy = await proxyTo(server.port, (count) => count % 2 === 0)
+  await using link = new TestLink({ urls: [proxy.url] })
+  link.start()
+  await link.became(true)
+  assert.equal(proxy.count, 2)
+  for (let times = 1; times <= 3; times++) {
+    await server.command('CLIENT', 'KILL', 'TYPE', 'normal')
+    await link.became(false)
+    await link.became(true)
+    assert.equal(proxy.count, 2 + 2 * times)
+  }
+  await link.run(echo, ['k'], ['a'])
+  assert.equal(link.losses, 3)
+  // One line a change, however many attempts there were.
+  assert.equal(link.lines.length, 8)
+})
+
+test('the second of several servers is asked while the first is away', async () => {
+  await using gone = await redisServer()
+  await using server = await redisServer()
+  await gone.kill()
+  await using link = new TestLink({ urls: [gone.url, server.url] })
+  link.start()
+  await link.became(true)
+  await link.run(echo, ['k'], ['a'])
+  assert.equal(await server.command('GET', 'k'), '1')
+})
+
+test('sentinels lead to the master, and to the next one after its death', async () => {
+  await using group = await redisSentinels({
+    sentinels: 2,
+    sentinelConfig: { requirepass: 'watch' },
+    config: { requirepass: 'open', masterauth: 'open' },
+  })
+  const urls = group.urls.map((url) => url.replace('//', '//:watch@'))
+  const own = { urls, sentinel: group.name, password: 'open' }
+  await using link = new TestLink(own)
+  link.start()
+  await link.became(true)
+  await link.run(echo, ['k'], ['a'])
+  const further = link.connect()
+  await further.connect()
+  await group.killMaster()
+  const begun = performance.now()
+  await link.became(false)
+  await link.became(true)
+  assert.ok(performance.now() - begun < 5000)
+  await link.run(echo, ['k'], ['a'])
+  assert.deepEqual(link.changes, [true, false, true])
+  const name = `redis ${group.name} of the sentinels at ${link.servers.join(', ')}`
+  assert.deepEqual(link.lines, [
+    `notice fleet: sharing through ${name}`,
+    `warn fleet: ${name} cannot be reached (connection closed)${alone}`,
+    `notice fleet: ${name} answers again`,
+  ])
+  while (further.status !== 'ready') await sleep(20)
+  assert.equal(await further.get('k'), '2')
+  further.disconnect()
+  await using other = new TestLink({ ...own, sentinel: 'other' })
+  other.start()
+  await other.said('knows no master other')
+  group.sentinels[0]!.pause()
+  await using third = new TestLink(own)
+  third.start()
+  await third.became(true)
+})
+
+test('a cluster has each group on one of its nodes, and is shared through while one is away', async () => {
+  await using cluster = await redisCluster()
+  // One node is named; it tells of the others.
+  await using link = new TestLink({ urls: cluster.urls.slice(0, 1), cluster: true })
+  link.start()
+  await link.became(true)
+  const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
+  const ask = (name: string) => link.run(echo, [groupKeys('evenkeel', 'shop', name).state], ['a'])
+  const all = await Promise.all(names.map(ask))
+  assert.deepEqual(
+    all,
+    names.map(() => [1, Buffer.from('a'), [1, Buffer.from('two')], null]),
+  )
+  const sizes = await Promise.all(cluster.nodes.map((node) => node.command('DBSIZE')))
+  assert.ok(sizes.every((size) => Number(size) > 0))
+  const further = link.connect()
+  await further.connect()
+  assert.equal(await further.exists(groupKeys('evenkeel', 'shop', 'a').state), 1)
+  further.disconnect()
+
+  await cluster.nodes[2]!.kill()
+  const some = await Promise.allSettled(names.map(ask))
+  assert.equal(some.filter((one) => one.status === 'rejected').length, sizes[2])
+  await link.said('is partly away')
+  assert.ok(link.up)
+  // Before the nodes agree that it is dead, it is back, with its slots and nothing in them.
+  await cluster.nodes[2]!.restart()
+  const until = performance.now() + 5000
+  while ((await Promise.allSettled(names.map(ask))).some((one) => one.status === 'rejected')) {
+    assert.ok(performance.now() < until)
+    await sleep(100)
+  }
+  for (const node of cluster.nodes) await node.kill()
+  await Promise.allSettled(names.map(ask))
+  await link.became(false)
+  await Promise.all(cluster.nodes.map((node) => node.restart()))
+  await link.became(true)
+})
