@@ -179,8 +179,8 @@ export class Program implements ProgramView {
 
   /** The end: takes leave of the fleet, and writes what logs hold. Never rejects, and takes two seconds or so. */
   async leave(): Promise<void> {
-    this.prober.stop()
-    await Promise.all([this.#sharing.stop(), this.#crew?.leave()])
+    const asked = this.prober.stop()
+    await Promise.all([asked.then(() => this.#sharing.stop()), this.#crew?.leave()])
   }
 
   async #reload(): Promise<Reloaded> {
