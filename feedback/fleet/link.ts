@@ -1,9 +1,10 @@
 import { Cluster, type Redis } from 'ioredis'
 import { type CallLimits, Calls } from './calls.ts'
+import { LinkLines } from './link-lines.ts'
 import type { FleetOptions } from './options.ts'
 import { redisAddresses, serversName } from './redis-address.ts'
 import { runScript, standing, trial } from './redis-check.ts'
-import { type Client, lastingClient, oneClient, type Settings } from './redis-client.ts'
+import { type Client, lastingClient, type Overrides, oneClient } from './redis-client.ts'
 import { failureText, isLasting, LinkError, type Refusal, refusalOf } from './redis-error.ts'
 import type { Script } from './script.ts'
 
@@ -25,10 +26,7 @@ const longestPause = 1000
 const firstPause = 100
 /** A connection that lasted for so long was a good one: the next attempt comes soon. */
 const goodAfter = 5000
-/** While nothing changes, a line at most so often. */
-const lineEvery = 60_000
-/** For so long nothing must be refused before it is said that nothing is. */
-const calmAfter = 10_000
+const left = 'the fleet is being left'
 
 /** One client, from the attempt to connect to its end. */
 interface Session {
@@ -53,6 +51,7 @@ export class Link {
   readonly #options: FleetOptions
   readonly #env: LinkEnv
   readonly #name: string
+  readonly #lines: LinkLines
   readonly #limits: CallLimits
   readonly #hearers = new Set<(up: boolean) => void>()
   #session: Session | undefined
@@ -65,18 +64,13 @@ export class Link {
   #losses = 0
   /** Attempts since a connection was good: they lengthen the pause. */
   #tries = 0
-  /** Whether Redis was ever reached. */
-  #known = false
-  #saidDown: { readonly text: string; readonly at: number } | undefined
-  #trouble: { at: number; saidAt: number } | undefined
-  #advice: string | undefined
-
   constructor(options: FleetOptions, env: LinkEnv) {
     this.#options = options
     this.#env = env
     const addresses = redisAddresses(options)
     this.servers = addresses.map((address) => address.name)
     this.#name = serversName(options, addresses)
+    this.#lines = new LinkLines(this.#name, env)
     this.#limits = { timeout: options.timeout, silence: Math.max(3 * options.timeout, 500) }
     this.#since = env.wall()
   }
@@ -114,7 +108,7 @@ export class Link {
     clearTimeout(this.#retry)
     if (session === undefined) return
     if (this.#up) await session.calls.idle()
-    await this.#end(session, 'the fleet is being left')
+    await this.#end(session, left)
     this.#change(false)
   }
 
@@ -134,12 +128,13 @@ export class Link {
     args: readonly (string | number | Buffer)[],
   ): Promise<unknown> {
     const session = this.#session
-    if (!this.#up || session === undefined || this.#state === 'stopped') {
+    if (this.#state === 'stopped') throw new LinkError(left)
+    if (!this.#up || session === undefined) {
       throw new LinkError(`${this.#name} cannot be reached (${this.#error ?? 'not yet tried'})`)
     }
     try {
       const answer = await session.calls.run(() => runScript(session.client.redis, script, keys, args))
-      this.#calm()
+      if (this.#lines.calmed()) this.#error = undefined
       return answer
     } catch (error) {
       throw this.#judged(session, error)
@@ -150,13 +145,13 @@ export class Link {
    * A further client for the same servers, which is not connected yet, connects again by itself, and is closed by whoever
    * asked for it.
    */
-  connect(overrides: Settings = {}): Redis | Cluster {
+  connect(overrides: Overrides = {}): Redis | Cluster {
     return lastingClient(this.#options, overrides)
   }
 
   #attempt(): void {
     const within = Math.max(1000, 5 * this.#options.timeout)
-    const client = oneClient(this.#options, this.#tries, within)
+    const client = oneClient(this.#options, this.#tries, within, 2 * this.#limits.silence)
     const lose = (why: string) => this.#lose(session, why)
     const deadline = setTimeout(() => setImmediate(lose, `no answer within ${within} ms`), within)
     deadline.unref()
@@ -198,16 +193,7 @@ export class Link {
     session.failure = undefined
     this.#upAt = this.#env.now()
     this.#error = undefined
-    this.#trouble = undefined
-    this.#saidDown = undefined
-    this.#env.say(
-      'notice',
-      this.#known ? `fleet: ${this.#name} answers again` : `fleet: sharing through ${this.#name}`,
-    )
-    this.#known = true
-    if (advice !== undefined && advice !== this.#advice)
-      this.#env.say('warn', `fleet: ${this.#name} ${advice}`)
-    this.#advice = advice
+    this.#lines.reached(advice)
     this.#change(true)
   }
 
@@ -215,18 +201,12 @@ export class Link {
   #lose(session: Session, why: string, refused = false): void {
     if (this.#session !== session || this.#state === 'stopped') return
     void this.#end(session, why)
-    const now = this.#env.now()
     this.#error = why
     if (this.#up) {
       this.#losses += 1
-      if (now - this.#upAt >= goodAfter) this.#tries = 0
+      if (this.#env.now() - this.#upAt >= goodAfter) this.#tries = 0
     }
-    const said = this.#saidDown
-    if (said === undefined || (said.text !== why && now - said.at >= lineEvery)) {
-      this.#saidDown = { text: why, at: now }
-      const what = refused ? 'cannot be used' : 'cannot be reached'
-      this.#env.say('warn', `fleet: ${this.#name} ${what} (${why}); balancing on this instance's view only`)
-    }
+    this.#lines.lost(why, refused)
     const longest = Math.min(longestPause, firstPause * 2 ** Math.min(this.#tries++, 10))
     // All instances lose Redis at once, and must not come back at once.
     this.#retry = setTimeout(() => this.#attempt(), 10 + this.#env.random() * (longest - 10))
@@ -256,13 +236,13 @@ export class Link {
     if (live && session.client.redis instanceof Cluster) this.#map(session, session.client.redis)
     if (refusal !== undefined) {
       if (live && isLasting(refusal)) void this.#doubt(session, refusal)
-      else if (live) this.#troubled(`refuses some of what is shared (${refusal.text})`, refusal.text)
+      else if (live) this.#troubled('refuses some of what is shared', refusal.text)
       return new LinkError(refusal.text)
     }
     if (error instanceof LinkError) return error
     const text = failureText(error)
     // A node of a cluster is away. Where there is one server the session has ended, or is about to.
-    if (live && session.client.redis instanceof Cluster) this.#troubled(`is partly away (${text})`, text)
+    if (live && session.client.redis instanceof Cluster) this.#troubled('is partly away', text)
     return new LinkError(text)
   }
 
@@ -273,7 +253,7 @@ export class Link {
     try {
       await session.calls.run(() => trial(session.client.redis, this.#options.prefix))
       if (this.#session === session) {
-        this.#troubled(`refuses some of what is shared (${refusal.text})`, refusal.text)
+        this.#troubled('refuses some of what is shared', refusal.text)
       }
     } catch (error) {
       const found = refusalOf(error)
@@ -283,22 +263,8 @@ export class Link {
   }
 
   #troubled(what: string, why: string): void {
-    const now = this.#env.now()
     this.#error = why
-    const trouble = this.#trouble
-    if (trouble !== undefined && now - trouble.saidAt < lineEvery) {
-      trouble.at = now
-      return
-    }
-    this.#trouble = { at: now, saidAt: now }
-    this.#env.say('warn', `fleet: ${this.#name} ${what}`)
-  }
-
-  #calm(): void {
-    if (this.#trouble === undefined || this.#env.now() - this.#trouble.at < calmAfter) return
-    this.#trouble = undefined
-    this.#error = undefined
-    this.#env.say('notice', `fleet: ${this.#name} takes everything again`)
+    this.#lines.troubled(`${what} (${why})`)
   }
 
   /** A slot may have gone to another node, of which a node that is dead or stuck tells nothing. */

@@ -5,7 +5,7 @@ import { type RedisAddress, redisAddresses } from './redis-address.ts'
 import { connectorOn, type SentinelQuestion, Sockets } from './redis-connector.ts'
 
 /** What of ioredis's options is the same for one server and for the nodes of a cluster. */
-export type Settings = Omit<
+type Settings = Omit<
   RedisOptions,
   | 'replyMapping'
   | 'himportFieldsets'
@@ -17,6 +17,9 @@ export type Settings = Omit<
   | 'retryStrategy'
   | 'enableOfflineQueue'
 >
+
+/** What whoever asks for a client may say otherwise. */
+export type Overrides = Settings & { readonly enableOfflineQueue?: boolean }
 
 /** How long the server may say nothing before the kernel asks it whether it is there, milliseconds. */
 const keepAlive = 10_000
@@ -30,8 +33,9 @@ export interface Client {
 /**
  * @param attempt counts the clients made for one connection: each begins with another of the sentinels, or servers
  * @param deadline for everything that connecting takes, milliseconds
+ * @param silence how long one node of a cluster may owe answers without giving any, milliseconds
  */
-export function oneClient(options: FleetOptions, attempt: number, deadline: number): Client {
+export function oneClient(options: FleetOptions, attempt: number, deadline: number, silence: number): Client {
   const sockets = new Sockets()
   const manners: Settings = {
     maxRetriesPerRequest: 0,
@@ -52,7 +56,12 @@ export function oneClient(options: FleetOptions, attempt: number, deadline: numb
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         slotsRefreshTimeout: deadline / 2,
-        redisOptions: { ...shared(options), ...manners, Connector: connectorOn(sockets) },
+        redisOptions: {
+          ...shared(options),
+          ...manners,
+          socketTimeout: silence,
+          Connector: connectorOn(sockets),
+        },
       })
     : new Redis({
         ...single(options, attempt, deadline, sockets),
@@ -65,23 +74,29 @@ export function oneClient(options: FleetOptions, attempt: number, deadline: numb
   return { redis, sockets }
 }
 
-/** A client that connects again by itself, for as long as it takes. */
-export function lastingClient(options: FleetOptions, overrides: Settings): Redis | Cluster {
+/**
+ * A client that connects again by itself, for as long as it takes. A command waits for its answer over any number of
+ * connections, and is refused while there is none, except in a cluster, where it waits for a node to be connected to.
+ */
+export function lastingClient(options: FleetOptions, overrides: Overrides): Redis | Cluster {
+  const { enableOfflineQueue = options.cluster, ...further } = overrides
   const again = (times: number) => Math.random() * Math.min(2000, 100 * 2 ** Math.min(times, 10)) + 50
-  const manners: Settings = { maxRetriesPerRequest: null, connectTimeout: 2000 }
+  // Longer than any blocking command waits.
+  const manners: Settings = { maxRetriesPerRequest: null, connectTimeout: 2000, socketTimeout: 30_000 }
   const redis = options.cluster
     ? new Cluster(nodes(options), {
         lazyConnect: true,
+        enableOfflineQueue,
         clusterRetryStrategy: again,
         slotsRefreshTimeout: 1000,
-        redisOptions: { ...shared(options), ...manners, Connector: connectorOn(undefined), ...overrides },
+        redisOptions: { ...shared(options), ...manners, Connector: connectorOn(undefined), ...further },
       })
     : new Redis({
         ...single(options, 0, 2000, undefined),
         ...manners,
         retryStrategy: again,
-        enableOfflineQueue: false,
-        ...overrides,
+        enableOfflineQueue,
+        ...further,
       })
   redis.on('error', () => {})
   return redis

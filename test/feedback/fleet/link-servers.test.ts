@@ -82,6 +82,13 @@ test('a cluster has each group on one of its nodes, and is shared through while 
   await link.became(true)
   const names = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h']
   const ask = (name: string) => link.run(echo, [groupKeys('evenkeel', 'shop', name).state], ['a'])
+  const answered = async () => {
+    const until = performance.now() + 5000
+    while ((await Promise.allSettled(names.map(ask))).some((one) => one.status === 'rejected')) {
+      assert.ok(performance.now() < until)
+      await sleep(100)
+    }
+  }
   const all = await Promise.all(names.map(ask))
   assert.deepEqual(
     all,
@@ -94,6 +101,16 @@ test('a cluster has each group on one of its nodes, and is shared through while 
   assert.equal(await further.exists(groupKeys('evenkeel', 'shop', 'a').state), 1)
   further.disconnect()
 
+  cluster.nodes[1]!.pause()
+  const stuckUntil = performance.now() + 1300
+  while (performance.now() < stuckUntil) {
+    const answers = await Promise.allSettled(names.map(ask))
+    assert.equal(answers.filter((one) => one.status === 'rejected').length, sizes[1])
+  }
+  cluster.nodes[1]!.resume()
+  assert.ok(link.up)
+  await answered()
+
   await cluster.nodes[2]!.kill()
   const some = await Promise.allSettled(names.map(ask))
   assert.equal(some.filter((one) => one.status === 'rejected').length, sizes[2])
@@ -101,11 +118,7 @@ test('a cluster has each group on one of its nodes, and is shared through while 
   assert.ok(link.up)
   // Before the nodes agree that it is dead, it is back, with its slots and nothing in them.
   await cluster.nodes[2]!.restart()
-  const until = performance.now() + 5000
-  while ((await Promise.allSettled(names.map(ask))).some((one) => one.status === 'rejected')) {
-    assert.ok(performance.now() < until)
-    await sleep(100)
-  }
+  await answered()
   for (const node of cluster.nodes) await node.kill()
   await Promise.allSettled(names.map(ask))
   await link.became(false)

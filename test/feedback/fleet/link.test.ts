@@ -148,6 +148,8 @@ test('stops in time while the server is stuck', async () => {
   await sleep(50)
   const second = performance.now()
   await again.stop()
+  // The socket of a connection that was never answered is gone as well.
+  assert.ok(!process.getActiveResourcesInfo().some((name) => /^(TCP|TLS)/.test(name)))
   assert.ok(performance.now() - second < 50)
   assert.deepEqual(again.lines, [])
 })
