@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Client, dial } from './client.ts'
+
+interface Answer {
+  /** When it was asked for, monotonic milliseconds. */
+  readonly at: number
+  /** How long it took. */
+  readonly ms: number
+}
+
+export interface LoadOptions {
+  readonly clients?: number
+  /** Each client asks once in so many milliseconds, or as soon as it has its answer where that takes longer. */
+  readonly every?: number
+  readonly target?: string
+  /** Whether the times are kept; a long load as fast as possible would fill the memory of the test. */
+  readonly timed?: boolean
+}
+
+/** Clients that keep their connections and ask all the time until they are told to stop. */
+export class SteadyLoad implements AsyncDisposable {
+  /** What clients had other than 200 with a whole body. */
+  readonly failures: string[] = []
+  answered = 0
+  readonly #answers: Answer[] = []
+  readonly #timed: boolean
+  readonly #done: Promise<unknown>
+  #over = false
+
+  constructor(clients: readonly Client[], { every = 20, target = '/', timed = true }: LoadOptions = {}) {
+    this.#timed = timed
+    this.#done = Promise.all(
+      clients.map((client, i) => this.#run(client, target, every, (i * every) / clients.length)),
+    )
+  }
+
+  async #run(client: Client, target: string, every: number, offset: number): Promise<void> {
+    if (offset > 0) await sleep(offset)
+    while (!this.#over) {
+      const at = performance.now()
+      try {
+        const reply = await client.ask(target)
+        if (reply.status !== 200 || !reply.complete) {
+          this.failures.push(`${reply.status} ${reply.complete ? '' : 'not '}complete`)
+        }
+      } catch (error) {
+        this.failures.push(String(error))
+        break
+      }
+      const ms = performance.now() - at
+      this.answered += 1
+      if (this.#timed) this.#answers.push({ at, ms })
+      if (ms < every) await sleep(every - ms)
+    }
+    client.close()
+  }
+
+  /** The time that 99 of 100 answers took at most, of those that were asked for between two moments. */
+  p99(from: number, to: number): number {
+    const times = this.#answers.filter(({ at }) => at >= from && at < to).map(({ ms }) => ms)
+    if (times.length < 100) throw new Error(`only ${times.length} answers between ${from} and ${to}`)
+    return times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!
+  }
+
+  async stop(): Promise<void> {
+    this.#over = true
+    await this.#done
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+}
+
+/** Begins to ask on a port. */
+export async function steadyLoad(port: number, options: LoadOptions = {}): Promise<SteadyLoad> {
+  const clients = await Promise.all(Array.from({ length: options.clients ?? 3 }, () => dial(port)))
+  return new SteadyLoad(clients, options)
+}
