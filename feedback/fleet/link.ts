@@ -1,10 +1,10 @@
-import { Cluster, type Redis } from 'ioredis'
-import { type CallLimits, Calls } from './calls.ts'
+import type { Cluster, Redis } from 'ioredis'
 import { LinkLines } from './link-lines.ts'
+import { type Cause, Session } from './link-session.ts'
 import type { FleetOptions } from './options.ts'
 import { redisAddresses, serversName } from './redis-address.ts'
-import { runScript, standing, trial } from './redis-check.ts'
-import { type Client, lastingClient, type Overrides, oneClient } from './redis-client.ts'
+import type { Standing } from './redis-check.ts'
+import { lastingClient, type Overrides } from './redis-client.ts'
 import { failureText, isLasting, LinkError, type Refusal, refusalOf } from './redis-error.ts'
 import type { Script } from './script.ts'
 
@@ -28,20 +28,6 @@ const firstPause = 100
 const goodAfter = 5000
 const left = 'the fleet is being left'
 
-/** One client, from the attempt to connect to its end. */
-interface Session {
-  readonly client: Client
-  readonly calls: Calls
-  /** Runs until it is up. */
-  readonly deadline: NodeJS.Timeout
-  /** What the client complained of last. */
-  failure: unknown
-  /** Whether it is being looked into whether everything is refused. */
-  doubted: boolean
-  /** When the nodes of a cluster were asked for last. */
-  mappedAt: number
-}
-
 /**
  * The connection to Redis, which comes and goes: it connects by itself for as long as it takes, never keeps a command for
  * later, and says one line when Redis is reached or lost.
@@ -52,9 +38,10 @@ export class Link {
   readonly #env: LinkEnv
   readonly #name: string
   readonly #lines: LinkLines
-  readonly #limits: CallLimits
   readonly #hearers = new Set<(up: boolean) => void>()
   #session: Session | undefined
+  /** Where it is being looked into whether everything is refused. */
+  #doubted: Session | undefined
   #retry: NodeJS.Timeout | undefined
   #state: 'new' | 'running' | 'stopped' = 'new'
   #up = false
@@ -64,6 +51,7 @@ export class Link {
   #losses = 0
   /** Attempts since a connection was good: they lengthen the pause. */
   #tries = 0
+
   constructor(options: FleetOptions, env: LinkEnv) {
     this.#options = options
     this.#env = env
@@ -71,7 +59,6 @@ export class Link {
     this.servers = addresses.map((address) => address.name)
     this.#name = serversName(options, addresses)
     this.#lines = new LinkLines(this.#name, env)
-    this.#limits = { timeout: options.timeout, silence: Math.max(3 * options.timeout, 500) }
     this.#since = env.wall()
   }
 
@@ -107,8 +94,9 @@ export class Link {
     this.#state = 'stopped'
     clearTimeout(this.#retry)
     if (session === undefined) return
-    if (this.#up) await session.calls.idle()
-    await this.#end(session, left)
+    if (this.#up) await session.idle()
+    await session.end(left)
+    this.#session = undefined
     this.#change(false)
   }
 
@@ -133,7 +121,7 @@ export class Link {
       throw new LinkError(`${this.#name} cannot be reached (${this.#error ?? 'not yet tried'})`)
     }
     try {
-      const answer = await session.calls.run(() => runScript(session.client.redis, script, keys, args))
+      const answer = await session.run(script, keys, args)
       if (this.#lines.calmed()) this.#error = undefined
       return answer
     } catch (error) {
@@ -150,76 +138,47 @@ export class Link {
   }
 
   #attempt(): void {
-    const within = Math.max(1000, 5 * this.#options.timeout)
-    const client = oneClient(this.#options, this.#tries, within, 2 * this.#limits.silence)
-    const lose = (why: string) => this.#lose(session, why)
-    const deadline = setTimeout(() => setImmediate(lose, `no answer within ${within} ms`), within)
-    deadline.unref()
-    const calls = new Calls(this.#limits, this.#env.now, () =>
-      lose(`no answer for ${this.#limits.silence} ms`),
+    const session = new Session(this.#options, this.#tries, this.#env.now, (cause) =>
+      this.#lose(session, cause),
     )
-    const session: Session = { client, calls, deadline, failure: undefined, doubted: false, mappedAt: 0 }
     this.#session = session
-    const complain = (error: unknown) => {
-      session.failure = error
-    }
-    client.redis.on('error', complain)
-    client.redis.on('node error', complain)
-    client.redis.once('end', () => this.#failed(session, new Error('Connection is closed.')))
     void this.#open(session)
   }
 
   async #open(session: Session): Promise<void> {
-    const { redis } = session.client
+    let found: Standing
     try {
-      await redis.connect()
-      const { fault, advice } = await standing(redis, this.#options.prefix, this.#options.timeout)
-      if (fault !== undefined) return this.#lose(session, fault, true)
-      this.#reached(session, advice)
+      found = await session.open()
     } catch (error) {
-      this.#failed(session, error)
+      return this.#lose(session, session.cause(error))
     }
-  }
-
-  /** What the client complained of says more than how it ended. */
-  #failed(session: Session, error: unknown): void {
-    const refused = refusalOf(error) ?? refusalOf(session.failure)
-    this.#lose(session, refused?.text ?? failureText(session.failure ?? error), refused !== undefined)
+    if (found.fault === undefined) this.#reached(session, found.advice)
+    else this.#lose(session, { text: found.fault, refused: true })
   }
 
   #reached(session: Session, advice: string | undefined): void {
     if (this.#session !== session || this.#state === 'stopped') return
-    clearTimeout(session.deadline)
-    session.failure = undefined
     this.#upAt = this.#env.now()
     this.#error = undefined
     this.#lines.reached(advice)
     this.#change(true)
   }
 
-  /** @param refused it was reached, and cannot be used */
-  #lose(session: Session, why: string, refused = false): void {
+  #lose(session: Session, { text, refused }: Cause): void {
     if (this.#session !== session || this.#state === 'stopped') return
-    void this.#end(session, why)
-    this.#error = why
+    this.#session = undefined
+    void session.end(text)
+    this.#error = text
     if (this.#up) {
       this.#losses += 1
       if (this.#env.now() - this.#upAt >= goodAfter) this.#tries = 0
     }
-    this.#lines.lost(why, refused)
+    this.#lines.lost(text, refused)
     const longest = Math.min(longestPause, firstPause * 2 ** Math.min(this.#tries++, 10))
     // All instances lose Redis at once, and must not come back at once.
     this.#retry = setTimeout(() => this.#attempt(), 10 + this.#env.random() * (longest - 10))
     this.#retry.unref()
     this.#change(false)
-  }
-
-  async #end(session: Session, why: string): Promise<void> {
-    this.#session = undefined
-    clearTimeout(session.deadline)
-    session.calls.end(why)
-    session.client.redis.disconnect()
-    await session.client.sockets.close()
   }
 
   #change(up: boolean): void {
@@ -232,8 +191,8 @@ export class Link {
   /** What to make of a call that failed. */
   #judged(session: Session, error: unknown): LinkError {
     const live = this.#session === session
+    if (live) session.map()
     const refusal = refusalOf(error)
-    if (live && session.client.redis instanceof Cluster) this.#map(session, session.client.redis)
     if (refusal !== undefined) {
       if (live && isLasting(refusal)) void this.#doubt(session, refusal)
       else if (live) this.#troubled('refuses some of what is shared', refusal.text)
@@ -242,36 +201,25 @@ export class Link {
     if (error instanceof LinkError) return error
     const text = failureText(error)
     // A node of a cluster is away. Where there is one server the session has ended, or is about to.
-    if (live && session.client.redis instanceof Cluster) this.#troubled('is partly away', text)
+    if (live && session.clustered) this.#troubled('is partly away', text)
     return new LinkError(text)
   }
 
   /** Looks whether everything is refused, or only the one thing: a user may lack one right of many. */
   async #doubt(session: Session, refusal: Refusal): Promise<void> {
-    if (session.doubted) return
-    session.doubted = true
+    if (this.#doubted === session) return
+    this.#doubted = session
     try {
-      await session.calls.run(() => trial(session.client.redis, this.#options.prefix))
-      if (this.#session === session) {
-        this.#troubled('refuses some of what is shared', refusal.text)
-      }
+      await session.try()
+      if (this.#session === session) this.#troubled('refuses some of what is shared', refusal.text)
     } catch (error) {
-      const found = refusalOf(error)
-      if (found !== undefined) this.#lose(session, found.text, true)
+      if (refusalOf(error) !== undefined) this.#lose(session, session.cause(error))
     }
-    session.doubted = false
+    if (this.#doubted === session) this.#doubted = undefined
   }
 
   #troubled(what: string, why: string): void {
     this.#error = why
     this.#lines.troubled(`${what} (${why})`)
-  }
-
-  /** A slot may have gone to another node, of which a node that is dead or stuck tells nothing. */
-  #map(session: Session, cluster: Cluster): void {
-    const now = this.#env.now()
-    if (now - session.mappedAt < 1000) return
-    session.mappedAt = now
-    cluster.refreshSlotsCache(() => {})
   }
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { ensureRedis } from '../../scripts/redis-install.ts'
 import { freePort } from './free-port.ts'
-import { ensureRedis } from './redis-install.ts'
 import { RedisServer, type RedisServerOptions } from './redis-server.ts'
 
 export type { RedisServer } from './redis-server.ts'
