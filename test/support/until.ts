@@ -1,7 +1,7 @@
 /** Waits until something is so. @throws when that takes longer than `ms` */
-export async function until(so: () => boolean, ms = 5000): Promise<void> {
+export async function until(so: () => boolean | Promise<boolean>, ms = 5000): Promise<void> {
   const end = performance.now() + ms
-  while (!so()) {
+  while (!(await so())) {
     if (performance.now() > end) throw new Error(`not so within ${ms} ms: ${so}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
