@@ -1,4 +1,5 @@
 import { opening, type Script, script } from './script.ts'
+import { gone, partFormat, recordFormat, updateFormat } from './wire.ts'
 
 /*
  * The one round trip in which an instance tells what it has seen of a group's peers since the last time, as sums, and
@@ -60,7 +61,7 @@ export interface PeerRecord {
   conns: number
   /** Requests in progress that instances may have by their leases, in all. */
   leased: number
-  /** When some instance last got less than it would have liked. */
+  /** When some instance last got less than it would have liked, and less than a fair part. */
   shortAt: number
 }
 
@@ -86,63 +87,32 @@ export interface Heard {
   readonly probes: ReadonlyMap<string, Buffer>
 }
 
-const updateFields = [
-  'leaves',
-  'answers',
-  'good',
-  'ejections',
-  'values',
-  'valueSum',
-  'valueAge',
-  'stuck',
-  'stuckAge',
-  'weight',
-  'average',
-  'conns',
-  'limit',
-  'have',
-  'want',
-] as const satisfies readonly (keyof Update)[]
-
-const recordFields = [
-  'members',
-  'answers',
-  'good',
-  'ejections',
-  'ejectedAt',
-  'values',
-  'valueSum',
-  'valueAt',
-  'stuck',
-  'stuckStart',
-  'weight',
-  'weighted',
-  'conns',
-  'leased',
-  'shortAt',
-] as const satisfies readonly (keyof PeerRecord)[]
-
-/** A double a field, low byte first. */
-const format = (fields: readonly string[]) => `<${'d'.repeat(fields.length)}`
-
 /**
  * KEYS[4] is what this instance has told; ARGV: 1 keep, 2 id, 3 ttl, 4 and 5 the epoch and version it knows, 6
  * and 7 its requests and retries since the last time, 8 how many members it has known in this epoch or the one before, 9 what the keys of `told` begin
- * with; then of each update the peer's name and the numbers.
+ * with, 10 the numbers of all updates, one after the other, and then of each the field of its peer. The answer has the
+ * records of these peers first, in their order, and then of others what has changed.
+ *
+ * It is what Redis has to do most: so it makes few tables and texts, and asks for everything in few commands.
  */
 export const exchange: Script = script(
   'exchange',
   `${opening}
-local id, ttl, since = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5])
+local id, ttl, since, updates = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[10]
 local mine = KEYS[4]
-local UPDATE, RECORD, PART = '${format(updateFields)}', '${format(recordFields)}', '<dddddd'
-local NONE = struct.pack(RECORD, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+local pack, unpackStruct, sub = struct.pack, struct.unpack, string.sub
+local UPDATE, UPDATE2 = '${updateFormat.first}', '${updateFormat.second}'
+local RECORD, RECORD2, RECORD_END = '${recordFormat.first}', '${recordFormat.second}', ${recordFormat.firstBytes + 1}
+local PART, PART2, PART_END = '${partFormat.first}', '${partFormat.second}', ${partFormat.firstBytes + 1}
+local NOBODY, NO_PART = pack(RECORD, 0, 0, 0, 0, 0, 0, 0), pack(PART, 0, 0, 0, 0)
+local GONE, NO_LEASE = string.char(${gone}), pack('<d', 0)
 
 -- Lua passes some thousands of arguments at most.
 local function each(list, run)
   for first = 1, #list, 2000 do run(unpack(list, first, math.min(first + 1999, #list))) end
 end
 local function read(key, fields)
+  if #fields > 0 and #fields <= 2000 then return redis.call('HMGET', key, unpack(fields)) end
   local values = {}
   each(fields, function(...)
     for _, value in ipairs(redis.call('HMGET', key, ...)) do values[#values + 1] = value end
@@ -158,16 +128,43 @@ local function forget(gone)
   write('HDEL', state, gone)
   write('ZREM', changed, gone)
 end
+-- All numbers of a record, and of a part.
+local function openRecord(packed)
+  local more, a, b, c, d, e, f = unpackStruct(RECORD, packed)
+  if more == 0 then return { a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, 0, 0, 0 } end
+  return { a, b, c, d, e, f, unpackStruct(RECORD2, packed, RECORD_END) }
+end
+local function openPart(packed)
+  local more, a, b, c = unpackStruct(PART, packed)
+  if more == 0 then return { a, b, c, 0, 0, 0 } end
+  return { a, b, c, unpackStruct(PART2, packed, PART_END) }
+end
+local function closeRecord(r)
+  for i = 7, 15 do
+    if r[i] ~= 0 then
+      return pack(RECORD, 1, r[1], r[2], r[3], r[4], r[5], r[6]) .. pack(RECORD2, unpack(r, 7, 15))
+    end
+  end
+  return pack(RECORD, 0, r[1], r[2], r[3], r[4], r[5], r[6])
+end
+local function closePart(p)
+  local more = p[4] ~= 0 or p[5] ~= 0 or p[6] ~= 0
+  local first = pack(PART, more and 1 or 0, p[1], p[2], p[3])
+  return more and first .. pack(PART2, p[4], p[5], p[6]) or first
+end
 -- Puts another part of an instance into the sums. They begin afresh where there is nothing left of them, so that
 -- rounding errors never add up.
 local function shift(r, from, to)
-  for i = 1, 6 do r[8 + i] = r[8 + i] + to[i] - from[i] end
-  if r[9] <= 0 then r[10] = 0 end
-  if r[11] < 1e-6 then r[11], r[12] = 0, 0 end
+  for i = 1, 3 do
+    r[3 + i] = r[3 + i] + to[i] - from[i]
+    r[11 + i] = r[11 + i] + to[3 + i] - from[3 + i]
+  end
+  if r[12] <= 0 then r[13] = 0 end
+  if r[4] < 1e-6 then r[4], r[5] = 0, 0 end
 end
 
 -- Takes an instance's parts out of the sums. Nothing fits any more where what it told is lost.
-local function bury(one, v)
+local function bury(one, mark)
   local key = ARGV[9] .. one
   if redis.call('HGET', key, '') ~= epoch then return false end
   local all = redis.call('HGETALL', key)
@@ -180,14 +177,14 @@ local function bury(one, v)
   end
   local records, sets, marks, gone = read(state, names), {}, {}, {}
   for i, name in ipairs(names) do
-    local r, p = { struct.unpack(RECORD, records[i] or NONE) }, { struct.unpack(PART, parts[i]) }
+    local r = openRecord(records[i] or NOBODY)
     if r[1] <= 1 then gone[#gone + 1] = name
     else
-      shift(r, p, { 0, 0, 0, 0, 0, 0 })
+      shift(r, openPart(parts[i]), { 0, 0, 0, 0, 0, 0 })
       r[1] = r[1] - 1
       sets[#sets + 1] = name
-      sets[#sets + 1] = struct.pack(RECORD, unpack(r))
-      marks[#marks + 1] = v
+      sets[#sets + 1] = closeRecord(r)
+      marks[#marks + 1] = mark
       marks[#marks + 1] = name
     end
   end
@@ -200,18 +197,28 @@ local function bury(one, v)
   return true
 end
 
+-- A version is turned into text once, and not for every peer.
 local v = version()
+local mark = string.format('%.0f', v)
+local function restart()
+  begin()
+  v = version()
+  mark = string.format('%.0f', v)
+end
+-- What is changed in the name of others is news even where it was changed just now.
+local upTo
 for _, one in ipairs(redis.call('ZRANGEBYSCORE', members, '-inf', now - ttl, 'LIMIT', 0, 8)) do
-  if one ~= id and not bury(one, v) then
-    begin()
-    v = version()
-    break
+  if one ~= id then
+    upTo = '+inf'
+    if not bury(one, mark) then
+      restart()
+      break
+    end
   end
 end
 local listed = redis.call('ZSCORE', members, id)
 if listed and redis.call('HGET', mine, '') ~= epoch then
-  begin()
-  v = version()
+  restart()
   listed = false
 end
 local fresh = 0
@@ -227,44 +234,71 @@ local count = redis.call('ZCARD', members) - 1
 local t = now - born
 
 local names = {}
-for i = 10, #ARGV, 2 do names[#names + 1] = 'p' .. ARGV[i] end
+for i = 11, #ARGV do names[i - 10] = ARGV[i] end
 local records, parts = read(state, names), read(mine, names)
-local sets, marks, told, left, gone, leases = {}, {}, {}, {}, {}, {}
+local sets, marks, told, left, gone, leases, answers = {}, {}, {}, {}, {}, {}, {}
+local at, limited, setsEnd, toldEnd = 1, false, 0, 0
 for i, name in ipairs(names) do
-  local leaves, answers, good, ejections, values, valueSum, valueAge, stuck, stuckAge, weight, average, conns,
-    limit, have, want = struct.unpack(UPDATE, ARGV[9 + 2 * i])
-  local r = { struct.unpack(RECORD, records[i] or NONE) }
-  local p = parts[i] and { struct.unpack(PART, parts[i]) } or { 0, 0, 0, 0, 0, 0 }
-  local stuckStart, lease = stuck * t - stuckAge, 0
-  if leaves == 1 then
-    stuck, stuckStart, weight, average, conns = 0, 0, 0, 0, 0
-    if parts[i] then r[1] = r[1] - 1 end
-    left[#left + 1] = name
+  local more, answered, good, weight, average, conns
+  more, answered, good, weight, average, conns, at = unpackStruct(UPDATE, updates, at)
+  local record, part = records[i] or NOBODY, parts[i]
+  local moreOf, members, answersOf, goodOf, weightOf, weightedOf, connsOf = unpackStruct(RECORD, record)
+  local moreBefore, weightBefore, weightedBefore, connsBefore = unpackStruct(PART, part or NO_PART)
+  local lease, packed = NO_LEASE, nil
+  if more == 0 and moreBefore == 0 then
+    -- What openRecord, shift and closeRecord do, for the numbers that may have changed.
+    local weighted = weight * average
+    if not part then members = members + 1 end
+    weightOf, weightedOf = weightOf + weight - weightBefore, weightedOf + weighted - weightedBefore
+    if weightOf < 1e-6 then weightOf, weightedOf = 0, 0 end
+    packed = pack(RECORD, moreOf, members, answersOf + answered, goodOf + good, weightOf, weightedOf,
+      connsOf + conns - connsBefore)
+    if moreOf == 1 then packed = packed .. sub(record, RECORD_END) end
+    told[toldEnd + 1], told[toldEnd + 2] = name, pack(PART, 0, weight, weighted, conns)
+    toldEnd = toldEnd + 2
   else
-    if not parts[i] then r[1] = r[1] + 1 end
-    if limit > 0 then
-      local share = math.max(1, math.floor(limit / math.max(count, t < ttl and tonumber(ARGV[8]) or 0)))
-      local most = math.min(want, limit - (r[14] - p[6]))
-      -- Others that hold a lease may not have been heard yet.
-      if t < ttl then most = math.min(most, math.max(have, share)) end
-      lease = math.max(conns, most)
-      if lease < want then r[15] = t end
+    local leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want =
+      0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+    if more == 1 then
+      leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want, at =
+        unpackStruct(UPDATE2, updates, at)
     end
-    told[#told + 1] = name
-    told[#told + 1] = struct.pack(PART, stuck, stuckStart, weight, weight * average, conns, lease)
+    local r, p, after = openRecord(record), openPart(part or NO_PART), { 0, 0, 0, 0, 0, 0 }
+    if leaves == 1 then
+      if part then r[1] = r[1] - 1 end
+      left[#left + 1] = name
+    else
+      if not part then r[1] = r[1] + 1 end
+      local leased = 0
+      if limit > 0 then
+        local share = math.max(1, math.floor(limit / math.max(count, t < ttl and tonumber(ARGV[8]) or 0)))
+        local most = math.min(want, limit - (r[14] - p[6]))
+        -- Others that hold a lease may not have been heard yet.
+        if t < ttl then most = math.min(most, math.max(have, share)) end
+        leased = math.max(conns, most)
+        if leased < want then r[15] = t end
+        limited, lease = true, pack('<d', leased)
+      end
+      after = { weight, weight * average, conns, stuck, stuck * t - stuckAge, leased }
+      told[toldEnd + 1], told[toldEnd + 2] = name, closePart(after)
+      toldEnd = toldEnd + 2
+    end
+    r[2], r[3], r[7] = r[2] + answered, r[3] + good, r[7] + ejections
+    if ejections > 0 then r[8] = t end
+    r[9], r[10] = r[9] + values, r[10] + valueSum
+    if values > 0 then r[11] = math.max(r[11], t - valueAge) end
+    shift(r, p, after)
+    if r[1] > 0 then packed = closeRecord(r) end
   end
-  leases[i] = struct.pack('<d', lease)
-  r[2], r[3], r[4] = r[2] + answers, r[3] + good, r[4] + ejections
-  if ejections > 0 then r[5] = t end
-  r[6], r[7] = r[6] + values, r[7] + valueSum
-  if values > 0 then r[8] = math.max(r[8], t - valueAge) end
-  shift(r, p, { stuck, stuckStart, weight, weight * average, conns, lease })
-  if r[1] <= 0 then gone[#gone + 1] = name
+  leases[i] = lease
+  if packed then
+    answers[i] = packed
+    sets[setsEnd + 1], sets[setsEnd + 2] = name, packed
+    marks[setsEnd + 1], marks[setsEnd + 2] = mark, name
+    setsEnd = setsEnd + 2
   else
-    sets[#sets + 1] = name
-    sets[#sets + 1] = struct.pack(RECORD, unpack(r))
-    marks[#marks + 1] = v
-    marks[#marks + 1] = name
+    answers[i] = GONE
+    gone[#gone + 1] = name
   end
 end
 write('HSET', state, sets)
@@ -273,9 +307,21 @@ write('HSET', mine, told)
 write('HDEL', mine, left)
 forget(gone)
 local totals = { redis.call('HINCRBY', state, 'requests', ARGV[6]), redis.call('HINCRBY', state, 'retries', ARGV[7]) }
-local news = redis.call('ZRANGEBYSCORE', changed, '(' .. since, '+inf')
+local news = redis.call('ZRANGEBYSCORE', changed, '(' .. since, upTo or '(' .. mark)
+local others, othersRecords, notes = {}, {}, {}
+for i, value in ipairs(read(state, news)) do
+  if value then
+    if sub(news[i], 1, 1) == 'p' then
+      others[#others + 1] = news[i]
+      othersRecords[#others] = value
+    else
+      notes[#notes + 1] = news[i]
+      notes[#notes + 1] = value
+    end
+  end
+end
 return { epoch, v, string.format('%.3f', t), count, fresh, totals[1], totals[2],
-  table.concat(leases), news, read(state, news) }
+  limited and table.concat(leases) or '', table.concat(answers), others, table.concat(othersRecords), notes }
 `,
 )
 
@@ -291,43 +337,3 @@ if redis.call('ZSCORE', members, id) then redis.call('ZADD', members, 0, id) end
 return 1
 `,
 )
-
-export function packUpdate(update: Update): Buffer {
-  const numbers = Buffer.allocUnsafe(8 * updateFields.length)
-  for (const [i, field] of updateFields.entries()) numbers.writeDoubleLE(Number(update[field]), 8 * i)
-  return numbers
-}
-
-/** @throws TypeError, RangeError when that is no answer of the script */
-export function readHeard(answer: unknown): Heard {
-  if (!Array.isArray(answer) || answer.length !== 10) throw new TypeError('not an answer to an exchange')
-  const [epoch, version, at, members, fresh, requests, retries, leases, names, records] = answer
-  const peers = new Map<string, PeerRecord>()
-  const probes = new Map<string, Buffer>()
-  for (const [i, name] of names.entries()) {
-    const value = records[i]
-    if (!Buffer.isBuffer(value)) continue
-    const text = String(name)
-    if (text.startsWith('p')) peers.set(text.slice(1), readRecord(value))
-    else if (text.startsWith('r')) probes.set(text, value)
-  }
-  return {
-    epoch: String(epoch),
-    version: Number(version),
-    at: Number(at),
-    members: Number(members),
-    fresh: Number(fresh) === 1,
-    requests: Number(requests),
-    retries: Number(retries),
-    leases: Array.from({ length: leases.length / 8 }, (_, i) => leases.readDoubleLE(8 * i)),
-    peers,
-    probes,
-  }
-}
-
-function readRecord(bytes: Buffer): PeerRecord {
-  // The list of fields and the type's keys are the same list.
-  return Object.fromEntries(
-    recordFields.map((field, i) => [field, bytes.readDoubleLE(8 * i)]),
-  ) as unknown as PeerRecord
-}

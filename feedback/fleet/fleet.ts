@@ -3,13 +3,14 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
 import type { Board } from './board.ts'
-import { departure, exchange, packUpdate, readHeard } from './exchange.ts'
+import { departure, exchange } from './exchange.ts'
 import type { FleetFacts, FleetGroupFacts, FleetPeerFacts } from './facts.ts'
 import { type GroupKeys, groupKeys } from './keys.ts'
 import { Ledger, type Telling } from './ledger.ts'
 import { Link, type LinkEnv } from './link.ts'
 import type { FleetOptions } from './options.ts'
 import type { Script } from './script.ts'
+import { packUpdates, readHeard } from './wire.ts'
 
 /** Time, dice, and something to wait with. */
 export interface FleetEnv extends LinkEnv {
@@ -143,10 +144,10 @@ export class Fleet implements FleetFacts, Board {
         telling.retries,
         ledger.mostMembers,
         keys.told,
-        ...telling.updates.flatMap(({ name, update }) => [name, packUpdate(update)]),
+        ...packUpdates(telling.updates),
       ]
       const names = [keys.state, keys.changed, keys.members, keys.told + this.id]
-      const heard = readHeard(await this.#link.run(exchange, names, args))
+      const heard = readHeard(await this.#link.run(exchange, names, args), telling.updates)
       const endedAt = now()
       this.#exchanges += 1
       this.#roundTripMs = endedAt - startedAt

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { recent } from '../../../feedback/budget.ts'
 import { peerStateChannel } from '../../../feedback/channels.ts'
-import { exchange, type Heard, packUpdate, readHeard } from '../../../feedback/fleet/exchange.ts'
+import { exchange, type Heard } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
 import { Ledger } from '../../../feedback/fleet/ledger.ts'
+import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { exclusion } from '../../../feedback/health.ts'
 import { holdConn } from '../../../feedback/held.ts'
 import type { Learning, Upstream } from '../../../feedback/upstream.ts'
@@ -70,9 +71,9 @@ class Instance {
       telling.retries,
       mostMembers,
       keys.told,
-      ...telling.updates.flatMap(({ name, update }) => [name, packUpdate(update)]),
+      ...packUpdates(telling.updates),
     )
-    const heard = readHeard(answer)
+    const heard = readHeard(answer, telling.updates)
     ledger.hear(telling, heard, this.clock.now(), this.clock.now())
     return heard
   }

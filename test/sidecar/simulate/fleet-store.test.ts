@@ -7,11 +7,10 @@ import {
   exchange,
   type Heard,
   type PeerRecord,
-  packUpdate,
-  readHeard,
   type Update,
 } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
+import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { dice } from '../../../sidecar/simulate/dice.ts'
 import { FleetStore, type Sent } from '../../../sidecar/simulate/fleet-store.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
@@ -117,8 +116,9 @@ class Pair {
         sent.retries,
         sent.members,
         told,
-        ...sent.updates.flatMap(({ name, update }) => [name, packUpdate(update)]),
+        ...packUpdates(sent.updates),
       ),
+      sent.updates,
     )
     const born = Number(await redis.hget(state, 'born'))
     const epoch = this.#epochs.get(sent.epoch) ?? 'none'
