@@ -276,7 +276,7 @@ for i, name in ipairs(names) do
         -- Others that hold a lease may not have been heard yet.
         if t < ttl then most = math.min(most, math.max(have, share)) end
         leased = math.max(conns, most)
-        if leased < want then r[15] = t end
+        if leased < math.min(want, share) then r[15] = t end
         limited, lease = true, pack('<d', leased)
       end
       after = { weight, weight * average, conns, stuck, stuck * t - stuckAge, leased }

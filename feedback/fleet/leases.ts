@@ -18,7 +18,9 @@ export interface Demand {
   readonly have: number
   /** Whether the group had any request of late. */
   readonly asked: boolean
-  /** Whether some instance gets less than it would like. */
+  /** Places that nobody has leased; 0 or less: there is none. */
+  readonly free: number
+  /** Whether some instance has less than a fair part and would like more. */
   readonly short: boolean
 }
 
@@ -28,15 +30,28 @@ export function fairLease(limit: number, members: number): number {
 }
 
 /**
- * How many an instance would like to be allowed. Ordinarily a quarter more than it needed of late, so that a burst finds
- * room, and twice as many where it came to the end of its lease. Where somebody goes short nobody keeps more than a fair
- * part but for what is in progress, and who has nothing to do keeps nothing.
+ * How many an instance would like to be allowed: a quarter more than it needed of late, so that a burst finds room, and
+ * twice as many where it came to the end of its lease. While places are free anybody may have them, and who has nothing
+ * to do keeps one for its first request. Where none is left, nobody keeps what it does not need; who has more than a fair
+ * part asks for no more, and gives back bit by bit where another has less and would like more.
+ * @returns may be less than what is in progress: then nothing more is to be begun until that has ended
  */
-export function wanted({ limit, members, conns, peak, have, asked, short }: Demand): number {
+export function wanted({ limit, members, conns, peak, have, asked, free, short }: Demand): number {
   const used = Math.max(peak, conns)
-  const ample = have > 0 && used >= have ? 2 * have : used + Math.max(1, Math.ceil(used / 4))
-  const like = Math.min(limit, Math.max(1, ample))
-  if (!short) return like
-  if (used === 0 && !asked) return 0
-  return Math.max(conns, Math.min(like, fairLease(limit, members)))
+  const fair = fairLease(limit, members)
+  const like = Math.min(limit, liked(used, have, asked, free, members))
+  if (like <= fair) return like
+  const most = Math.max(fair, Math.min(like, have + Math.max(0, free)))
+  if (!short || free > 0 || have <= fair) return most
+  return Math.min(most, have - Math.ceil((have - fair) / 4))
+}
+
+function liked(used: number, have: number, asked: boolean, free: number, members: number): number {
+  if (used === 0) {
+    // Not for the few that others have just given back to whoever needs them.
+    const ample = have > 0 ? free > 0 : free >= members
+    return asked || ample ? 1 : 0
+  }
+  if (used >= have) return Math.max(2 * have, used + 1)
+  return used + (free > 0 ? Math.ceil(used / 4) : 1)
 }

@@ -153,7 +153,9 @@ export class Ledger {
         const own = told.get(name)
         if (own) {
           entry.sent = own.update
-          if (own.update.limit > 0) zone.peers.lease[entry.peer.index] = own.lease + 1
+          // What is in progress counts as leased, also where it is more than the instance is to have.
+          if (own.update.limit > 0)
+            zone.peers.lease[entry.peer.index] = Math.min(own.lease, own.update.want) + 1
         } else if (heard.fresh) entry.sent = 'nothing'
         const record = heard.peers.get(name)
         if (heard.fresh) entry.heard = undefined

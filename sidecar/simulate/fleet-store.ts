@@ -16,6 +16,12 @@ export interface Sent extends Telling {
 /** An instance's parts of a peer's levels. */
 type Part = Pick<PeerRecord, 'stuck' | 'stuckStart' | 'weight' | 'weighted' | 'conns' | 'leased'>
 
+interface Lease {
+  readonly leased: number
+  /** Whether that is less than wanted, and less than a fair part. */
+  readonly short: boolean
+}
+
 interface Member {
   heardAt: number
   readonly parts: Map<string, Part>
@@ -38,6 +44,7 @@ const nobody: PeerRecord = {
   leased: 0,
   shortAt: 0,
 }
+const none: Lease = { leased: 0, short: false }
 const nothing: Part = { stuck: 0, stuckStart: 0, weight: 0, weighted: 0, conns: 0, leased: 0 }
 
 /** How many that are overdue one exchange takes out. */
@@ -116,7 +123,7 @@ export class FleetStore {
     const record = this.#records.get(name)?.record ?? nobody
     const before = member.parts.get(name)
     const own = before ?? nothing
-    const leased = update.leaves ? 0 : this.#lease(record, own, update, sent, at)
+    const { leased, short } = update.leaves ? none : this.#lease(record, own, update, sent, at)
     const part: Part = update.leaves
       ? nothing
       : {
@@ -140,19 +147,20 @@ export class FleetStore {
       valueSum: record.valueSum + update.valueSum,
       valueAt: update.values > 0 ? Math.max(record.valueAt, at - update.valueAge) : record.valueAt,
       ...shifted(record, own, part),
-      shortAt: update.limit > 0 && !update.leaves && leased < update.want ? at : record.shortAt,
+      shortAt: short ? at : record.shortAt,
     })
     return leased
   }
 
-  #lease(record: PeerRecord, own: Part, update: Update, { ttl, members }: Sent, at: number): number {
+  #lease(record: PeerRecord, own: Part, update: Update, { ttl, members }: Sent, at: number): Lease {
     const { limit, have, want, conns } = update
-    if (limit <= 0) return 0
+    if (limit <= 0) return none
     const young = at < ttl
     const share = Math.max(1, Math.floor(limit / Math.max(this.#members.size, young ? members : 0)))
     let most = Math.min(want, limit - (record.leased - own.leased))
     if (young) most = Math.min(most, Math.max(have, share))
-    return Math.max(conns, most)
+    const leased = Math.max(conns, most)
+    return { leased, short: leased < Math.min(want, share) }
   }
 
   #keep(name: string, record: PeerRecord): void {

@@ -9,6 +9,7 @@ const demand = (more: Partial<Demand>): Demand => ({
   peak: 0,
   have: 0,
   asked: true,
+  free: 100,
   short: false,
   ...more,
 })
@@ -27,15 +28,33 @@ test('at the end of its lease it asks for twice as many, and never for more than
   assert.equal(wanted(demand({ peak: 80, have: 80 })), 100)
 })
 
-test('where somebody goes short it keeps a fair part, and whatever is in progress', () => {
-  assert.equal(wanted(demand({ peak: 60, conns: 10, have: 60, short: true })), 25)
-  assert.equal(wanted(demand({ peak: 60, conns: 50, have: 60, short: true })), 50)
-  assert.equal(wanted(demand({ peak: 4, conns: 2, have: 20, short: true })), 5)
+test('beyond a fair part it asks for nothing but what is free', () => {
+  assert.equal(wanted(demand({ peak: 30, have: 30, free: 8 })), 38)
+  assert.equal(wanted(demand({ peak: 30, have: 30, free: 0 })), 30)
+  assert.equal(wanted(demand({ peak: 20, have: 20, free: 0 })), 25, 'a fair part others have to leave it')
+  assert.equal(wanted(demand({ peak: 20, have: 20, free: -5 })), 25)
 })
 
-test('where somebody goes short and it has nothing to do it keeps nothing', () => {
-  assert.equal(wanted(demand({ short: true, asked: false, have: 1 })), 0)
-  assert.equal(wanted(demand({ short: true, asked: true, have: 0 })), 1)
+test('where nothing is free it keeps no more than one that it does not need', () => {
+  assert.equal(wanted(demand({ peak: 20, have: 25, free: 0 })), 21)
+  assert.equal(wanted(demand({ peak: 40, have: 60, free: 0 })), 41)
+})
+
+test('where another has less than a fair part it gives back bit by bit, and so much that it ends with one', () => {
+  const saturated = { peak: 100, short: true, free: 0 }
+  let have = 100
+  for (let i = 0; i < 20; i++) have = wanted(demand({ ...saturated, conns: have, have }))
+  assert.equal(wanted(demand({ ...saturated, conns: 100, have: 100 })), 81)
+  assert.equal(have, 25)
+  assert.equal(wanted(demand({ peak: 60, have: 60, short: true, free: 5 })), 65, 'not where places are free')
+})
+
+test('who has nothing to do keeps nothing where nothing is free, and does not take what was just given back', () => {
+  assert.equal(wanted(demand({ free: 0, asked: false, have: 1 })), 0)
+  assert.equal(wanted(demand({ free: 1, asked: false, have: 1 })), 1)
+  assert.equal(wanted(demand({ free: 3, asked: false, have: 0 })), 0)
+  assert.equal(wanted(demand({ free: 4, asked: false, have: 0 })), 1)
+  assert.equal(wanted(demand({ free: 0, asked: true, have: 0 })), 1)
 })
 
 test('a fair part is one at least, however many share', () => {
