@@ -1,6 +1,6 @@
 import type { Wanted } from '../../feedback/carry.ts'
 import { centralQueue } from './central.ts'
-import type { Contender } from './contenders.ts'
+import { type Contender, shares } from './contenders.ts'
 import { erlangC, type Waiting } from './erlang.ts'
 import { Instances } from './instances.ts'
 import { type Figures, measure } from './measure.ts'
@@ -15,6 +15,11 @@ export interface Match {
   /** `response_time_factor` / 100. */
   readonly keep: number
   readonly contenders: readonly Contender[]
+  /**
+   * How often sidecars tell one another what they see, milliseconds: each method that can make something of that is tried
+   * without it and with it. Undefined: they never do.
+   */
+  readonly fleet?: number
   /** How often all is repeated, each time with the next seed. */
   readonly runs: number
 }
@@ -22,6 +27,8 @@ export interface Match {
 /** A method's figures: of several runs the median of each. */
 export interface Row {
   readonly words: string
+  /** Whether the sidecars told one another what they saw. */
+  readonly fleet: boolean
   readonly figures: Figures
   /** Percentiles by those of the central queue of the same run. */
   readonly ratios: Ratios
@@ -48,19 +55,21 @@ export type Progress = (done: number, of: number, words: string) => void
 
 /** Simulates all methods on the same requests. */
 export function compare(match: Match, progress: Progress = () => {}): Comparison {
-  const { plan, wanted, keep, contenders, runs } = match
+  const { plan, wanted, keep, runs } = match
+  const tries = triesOf(match)
   const best: Figures[] = []
-  const found = contenders.map((): Figures[] => [])
-  const of = runs * (contenders.length + 1)
+  const found = tries.map((): Figures[] => [])
+  const of = runs * (tries.length + 1)
   for (let turn = 0; turn < runs; turn++) {
     const stage = new Stage({ ...plan, seed: plan.seed + turn })
-    let done = turn * (contenders.length + 1)
+    let done = turn * (tries.length + 1)
     progress(done++, of, 'central queue')
     const work = workload(stage)
     best.push(measure(stage, work, centralQueue(stage, work)))
-    for (const [i, contender] of contenders.entries()) {
-      progress(done++, of, contender.words)
-      const instances = new Instances(contender, wanted, keep, stage.plan.instances, stage.plan.seed)
+    for (const [i, { contender, fleet }] of tries.entries()) {
+      progress(done++, of, fleet === undefined ? contender.words : `${contender.words}, fleet`)
+      const { instances: count, seed } = stage.plan
+      const instances = new Instances(contender, wanted, keep, count, seed, fleet)
       found[i]!.push(measure(stage, work, run(stage, work, instances)))
     }
   }
@@ -69,8 +78,9 @@ export function compare(match: Match, progress: Progress = () => {}): Comparison
     stage,
     runs,
     central: middle(best),
-    rows: contenders.map(({ words }, i) => ({
+    rows: tries.map(({ contender: { words }, fleet }, i) => ({
       words,
+      fleet: fleet !== undefined,
       figures: middle(found[i]!),
       ratios: {
         p50: median(found[i]!.map(({ p50 }, turn) => p50 / best[turn]!.p50)),
@@ -80,6 +90,14 @@ export function compare(match: Match, progress: Progress = () => {}): Comparison
     })),
     theory: erlangC(stage.workers, plan.load, plan.service),
   }
+}
+
+/** What is simulated: methods in their order, those that share with it and without. */
+function triesOf({ contenders, fleet }: Match): { contender: Contender; fleet: number | undefined }[] {
+  return contenders.flatMap((contender) => {
+    const alone = { contender, fleet: undefined }
+    return fleet !== undefined && shares(contender) ? [alone, { contender, fleet }] : [alone]
+  })
 }
 
 function middle(all: readonly Figures[]): Figures {

@@ -33,6 +33,12 @@ export function contenderOf(block: UpstreamBlock): Contender {
   return { words: [name, ...wordsOf(method, args)].join(' '), method, args }
 }
 
+/** Whether what other sidecars have seen means anything to the method. */
+export function shares({ method, args }: Contender): boolean {
+  const learning = method.learning(args, () => () => '')
+  return learning !== undefined && learning.plain !== true
+}
+
 /**
  * Reads a method as it would be written in an `upstream` block.
  * @throws ConfigError with the text that the configuration would have

@@ -7,6 +7,7 @@ import type { Env } from '../balance/method.ts'
 import { Group, Selection } from '../balance/pick.ts'
 import type { Contender } from './contenders.ts'
 import { dice } from './dice.ts'
+import { SimulatedFleet } from './fleet.ts'
 
 /** Simulated time does not begin at 0, where some moments would read as "never". */
 const epoch = 1_000_000
@@ -25,12 +26,21 @@ export class Instances {
   readonly #more: boolean
   /** What the peer says of itself in the answer that is being learnt from. */
   #report = ''
+  readonly #fleet: SimulatedFleet | undefined
 
   /**
    * @param wanted the peers in order
    * @param keep `response_time_factor` / 100
+   * @param fleet how often they tell one another what they see, milliseconds; undefined: they do not
    */
-  constructor(contender: Contender, wanted: readonly Wanted[], keep: number, count: number, seed: number) {
+  constructor(
+    contender: Contender,
+    wanted: readonly Wanted[],
+    keep: number,
+    count: number,
+    seed: number,
+    fleet?: number,
+  ) {
     this.#more = contender.args['inverse'] !== true
     this.#envs = Array.from({ length: count }, (_, instance) => ({
       now: () => this.#now,
@@ -38,6 +48,16 @@ export class Instances {
       random: dice(seed, 'picks', instance),
     }))
     this.groups = this.#envs.map((env) => group(contender, wanted, keep, env, () => this.#report))
+    if (fleet !== undefined) {
+      const upstreams = this.groups.map(({ upstream }) => upstream)
+      this.#fleet = new SimulatedFleet(upstreams, fleet, seed, epoch)
+    }
+  }
+
+  /** Lets them tell one another what there was to tell up to a moment; to be called before anything else happens then. */
+  share(now: number): void {
+    const fleet = this.#fleet
+    while (fleet !== undefined && fleet.next <= epoch + now) fleet.step()
   }
 
   /** A request comes to a sidecar. @returns the place of the peer that it goes to; −1 when nobody is eligible */

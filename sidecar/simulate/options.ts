@@ -1,3 +1,4 @@
+import { formatTime, timeMs } from '../config/units.ts'
 import { scenarios } from './scenarios.ts'
 import type { Report } from './stage.ts'
 
@@ -21,9 +22,15 @@ export interface Options {
   readonly speeds: readonly number[] | undefined
   readonly report: Report
   readonly keys: number
+  /** How often sidecars tell one another what they see, milliseconds; undefined: never. */
+  readonly fleet: number | undefined
   readonly json: boolean
   readonly help: boolean
 }
+
+/** Between what and what an interval of the fleet may be, milliseconds. */
+const leastInterval = 10
+const mostInterval = 60_000
 
 /** A command line that cannot be obeyed. */
 export class OptionError extends Error {}
@@ -33,6 +40,8 @@ type Values = { -readonly [K in keyof Options]: Options[K] }
 interface Kind {
   /** What a value looks like, for the help; undefined for a flag. */
   readonly shape: string | undefined
+  /** What holds where no value is written; then one can only stand after `=`. */
+  readonly usual?: string
   readonly help: string
   take(values: Values, text: string, name: string): void
 }
@@ -125,6 +134,19 @@ const table: Readonly<Record<string, Kind>> = {
       values.keys = whole(name, text, 1, 16_777_216)
     },
   },
+  '--fleet': {
+    shape: 'TIME',
+    usual: '200ms',
+    help: 'sidecars tell one another what they see, so often (default: 200ms): who heeds that is tried without and with',
+    take: (values, text, name) => {
+      values.fleet = timeMs(text) ?? Number.NaN
+      if (values.fleet >= leastInterval && values.fleet <= mostInterval) return
+      const [least, most] = [formatTime(leastInterval), formatTime(mostInterval)]
+      throw new OptionError(
+        `invalid value "${text}" of option "${name}", it must be a time between ${least} and ${most}`,
+      )
+    },
+  },
   '--duration': {
     shape: 'S',
     help: 'how long requests come (default: as the scenario has it); its moments move with that',
@@ -183,6 +205,7 @@ export function readOptions(words: readonly string[]): Options {
     speeds: undefined,
     report: 'time',
     keys: 10_000,
+    fleet: undefined,
     json: false,
     help: false,
   }
@@ -193,7 +216,7 @@ export function readOptions(words: readonly string[]): Options {
     if (kind === undefined || (kind.shape === undefined && text !== undefined)) {
       throw new OptionError(`invalid option: "${word}"`)
     }
-    const value = kind.shape === undefined ? '' : (text ?? words[++i])
+    const value = kind.shape === undefined ? '' : (text ?? kind.usual ?? words[++i])
     if (value === undefined || (kind.shape !== undefined && value === '')) {
       throw new OptionError(`option "${name}" requires a value`)
     }
@@ -228,8 +251,8 @@ export function scenarioList(): string {
 
 /** What `simulate --help` prints. */
 export function usage(): string {
-  const lines = Object.entries(table).map(([name, { shape, help }]) => [
-    shape === undefined ? name : `${name} ${shape}`,
+  const lines = Object.entries(table).map(([name, { shape, usual, help }]) => [
+    shape === undefined ? name : usual === undefined ? `${name} ${shape}` : `${name}[=${shape}]`,
     help,
   ])
   const width = Math.max(...lines.map(([left]) => left!.length))
@@ -244,6 +267,8 @@ Scenarios:
 ${scenarioList()}
 Requests are Poisson; each "server" line is a peer. Every answer counts, header and last byte come at once, and a 503 goes
 to the client. For "feedback" peers report how long they would take for what they have and one request more, in
-milliseconds, or how many requests they have; without "inverse" they report 1 over that. Progress goes to the standard error, the table to the standard output.
+milliseconds, or how many requests they have; without "inverse" they report 1 over that. With --fleet sidecars tell one
+another of successes, failures and what is stuck, as the program does through Redis, with a millisecond for a round trip;
+--instances says how many there are. Progress goes to the standard error, the table to the standard output.
 `
 }

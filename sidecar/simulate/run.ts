@@ -26,6 +26,7 @@ export function run(stage: Stage, work: Workload, instances: Instances): Trace {
     const answer = back.length > 0 ? done[back.first()]! + network : Number.POSITIVE_INFINITY
     const now = Math.min(arrival, reach, answer, machines.next)
     if (now === Number.POSITIVE_INFINITY) return trace
+    instances.share(now)
     if (now === answer) {
       const id = back.shift()
       trace.took[id] = now - work.at[id]!

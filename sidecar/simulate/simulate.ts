@@ -90,7 +90,8 @@ function matchOf(
     const digits = Math.round(requests).toString()
     throw new OptionError(`these would be ${digits} requests, and more than ${mostRequests} are too many`)
   }
-  return { plan, wanted, keep, contenders, runs: options.runs }
+  const { runs, fleet } = options
+  return { plan, wanted, keep, contenders, runs, ...(fleet === undefined ? {} : { fleet }) }
 }
 
 /** The group's own method first, and none twice. */
@@ -111,9 +112,10 @@ function contenders(own: Contender, words: readonly string[] | undefined): Conte
 function json({ stage, runs, central, rows, theory }: Comparison, upstream: string, own: string): string {
   const { plan, window, fault } = stage
   const { scenario, ...rest } = plan
-  const methods = rows.map(({ words, figures, ratios }) => ({
+  const methods = rows.map(({ words, fleet, figures, ratios }) => ({
     method: words,
     configured: words === own,
+    fleet,
     ...figures,
     ratios,
   }))

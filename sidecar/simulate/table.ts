@@ -6,16 +6,18 @@ export function table(comparison: Comparison, group: string, own: string): strin
   const { central, rows, stage } = comparison
   const faulty = stage.fault !== undefined
   const one = { p50: 1, p99: 1, p999: 1 }
+  const share = ({ shares }: Figures) => shares[stage.faulty]! / stage.fairShare(stage.faulty)
   const lines = [
-    cells('best possible', central, one, undefined),
-    ...rows.map(({ words, figures, ratios }) =>
-      cells(`${words === own ? '*' : ' '} ${words}`, figures, ratios, faulty ? figures.recovery : undefined),
-    ),
+    cells('best possible', central, one),
+    ...rows.map(({ words, fleet, figures, ratios }) => {
+      const line = cells(`${words === own ? '*' : ' '} ${words}${fleet ? ', fleet' : ''}`, figures, ratios)
+      return faulty ? [...line, plain(share(figures)), back(figures.recovery!)] : line
+    }),
   ]
   const heads = [
-    ['', 'p50', 'p99', 'p99.9', 'p50', 'p99', 'p99.9', 'errors', 'back after'],
-    ['', 'ms', 'ms', 'ms', '×', '×', '×', '%', 's'],
-  ].map((head) => (faulty ? head : head.slice(0, -1)))
+    ['', 'p50', 'p99', 'p99.9', 'p50', 'p99', 'p99.9', 'errors', 'share', 'back after'],
+    ['', 'ms', 'ms', 'ms', '×', '×', '×', '%', '×', 's'],
+  ].map((head) => (faulty ? head : head.slice(0, -2)))
   return `${[...premises(comparison), '', ...aligned([...heads, ...lines]), '', ...legend(comparison, group)].join('\n')}\n`
 }
 
@@ -42,6 +44,7 @@ function legend({ stage, central, theory, rows }: Comparison, group: string): st
     'It never waits for a faster one, so where speeds differ a method can come out ahead of it.',
   ]
   if (stage.fault !== undefined) {
+    lines.push('"share" is how much of its fair share the peer got while it was at fault.')
     lines.push('"back after" is when the peer had half its fair share again, from the end of the fault on.')
   }
   const others = 1 - stage.fairShare(stage.faulty)
@@ -52,6 +55,9 @@ function legend({ stage, central, theory, rows }: Comparison, group: string): st
       `Without that peer ${asked}. The best possible then queues and fails nobody;`,
       'a method that fails requests has shorter times for the rest.',
     )
+  }
+  if (rows.some(({ fleet }) => fleet)) {
+    lines.push('"fleet" is with sidecars that tell one another what they see.')
   }
   if (rows.some(({ figures }) => figures.recovery === Number.POSITIVE_INFINITY)) {
     lines.push('"never" is not before the end of the simulation.')
@@ -65,16 +71,18 @@ function legend({ stage, central, theory, rows }: Comparison, group: string): st
   return lines
 }
 
-function cells(name: string, figures: Figures, ratios: Ratios, recovery: number | undefined): string[] {
+function cells(name: string, figures: Figures, ratios: Ratios): string[] {
   const { p50, p99, p999, errors } = figures
-  const all = [
+  return [
     name,
     ...[p50, p99, p999].map(plain),
     ...[ratios.p50, ratios.p99, ratios.p999].map(plain),
     percent(errors),
   ]
-  if (recovery !== undefined) all.push(recovery === Number.POSITIVE_INFINITY ? 'never' : seconds(recovery))
-  return all
+}
+
+function back(recovery: number): string {
+  return recovery === Number.POSITIVE_INFINITY ? 'never' : seconds(recovery)
 }
 
 /** The first column to the left, the others to the right. */

@@ -7,8 +7,10 @@ const benches: Readonly<
 > = {
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
+  fleet: () => import('./fleet.ts'),
   simulate: () => import('./simulate.ts'),
   tail: () => import('./tail.ts'),
+  fleet: () => import('./fleet.ts'),
 }
 
 const name = process.argv[2] ?? ''

@@ -45,7 +45,14 @@ function facts(...words: string[]) {
     speeds: number[]
     central: { requests: number; p99: number }
     erlang: { chance: number }
-    methods: { method: string; configured: boolean; p99: number; shares: number[]; ratios: { p99: number } }[]
+    methods: {
+      method: string
+      configured: boolean
+      fleet: boolean
+      p99: number
+      shares: number[]
+      ratios: { p99: number }
+    }[]
   }
 }
 
@@ -98,6 +105,34 @@ test('options say what the configuration does not', () => {
   assert.ok(facts('--workers', '8').central.requests > 3 * usual.central.requests)
   assert.ok(facts('--service-ms', '40').central.p99 > 2 * usual.central.p99)
   assert.ok(facts('--network-ms', '20').central.p99 > usual.central.p99 + 39)
+})
+
+test('with a fleet whoever heeds what others see comes twice, without and with it', () => {
+  const words = ['--fleet', '--scenario', 'failing-peer', '--instances', '8']
+  const { methods } = facts(...words)
+  assert.deepEqual(
+    methods.map(({ method, fleet }) => [method, fleet]),
+    [
+      ['least_time header factor=95', false],
+      ['least_time header factor=95', true],
+      ['round_robin', false],
+      ['least_time header best', false],
+      ['least_time header best', true],
+    ],
+  )
+  assert.notDeepEqual(methods[1], { ...methods[0], fleet: true })
+  assert.deepEqual(facts(...words, '--fleet=200ms').methods, methods)
+  assert.notDeepEqual(facts(...words, '--fleet=1s').methods, methods)
+  const text = simulate([...quick, ...words], quiet)
+  assert.match(text, /\n\* least_time header factor=95, fleet +[\d. ]+\n {2}round_robin /)
+  assert.match(text, /"fleet" is with sidecars that tell one another what they see/)
+  assert.equal(simulate([...quick, ...words], quiet), text)
+  for (const wrong of ['5ms', '2h', 'often']) {
+    assert.throws(() => facts(`--fleet=${wrong}`), {
+      constructor: OptionError,
+      message: `invalid value "${wrong}" of option "--fleet", it must be a time between 10ms and 60s`,
+    })
+  }
 })
 
 test('of several runs the medians are shown', () => {
