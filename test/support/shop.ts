@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, Backends, type Exchange } from './backend.ts'
 import { eventually } from './invariants.ts'
 import { type Sidecar, type SidecarOptions, start } from './sidecar.ts'
-import { type LoadOptions, type SteadyLoad, steadyLoad } from './steady-load.ts'
+import { type LoadOptions, SteadyLoad } from './steady-load.ts'
 
 /** A peer of the shop: what it was asked, by whom, and how it answers. */
 export class Peer {
@@ -63,7 +63,7 @@ const stateLine = /is (unhealthy|healthy|checking|unavailable|down|draining|up)\
 export class Instance {
   readonly name: string
   readonly sidecar: Sidecar
-  load!: SteadyLoad
+  load: SteadyLoad | undefined
 
   constructor(name: string, sidecar: Sidecar) {
     this.name = name
@@ -96,7 +96,7 @@ export class Instance {
   }
   /** What it says of the states of peers. */
   get stateLines(): string[] {
-    return this.#lines().filter((line) => stateLine.test(line))
+    return this.#lines().filter((line) => stateLine.test(line) && !line.includes(' fleet: '))
   }
 }
 
@@ -187,7 +187,7 @@ http {
   /** Clients begin to ask, once every instance has found out which peers are of no use. */
   async begin(): Promise<void> {
     for (const instance of this.all) {
-      instance.load = await steadyLoad(instance.sidecar.port, this.#options.load)
+      instance.load = new SteadyLoad(instance.sidecar.port, this.#options.load)
       await eventually(
         `${instance.name} knows its peers`,
         () => instance.stateLines.length === 2,
@@ -196,7 +196,7 @@ http {
         throw new Error(`${error}; standard error:\n${instance.sidecar.stderr}`)
       })
     }
-    const bad = this.all.flatMap(({ load }) => load.failures)
+    const bad = this.all.flatMap(({ load }) => load?.failures)
     assert.deepEqual(bad, [])
   }
 
@@ -276,7 +276,7 @@ export class Watch {
   untouched(): void {
     const { all, ill, broken } = this.#shop
     for (const [i, { name, load, stateLines, sidecar }] of all.entries()) {
-      assert.deepEqual(load.failures, [], name)
+      assert.deepEqual(load?.failures, [], name)
       assert.deepEqual(stateLines.slice(this.#states[i]), [], name)
       assert.ok(sidecar.running, name)
       assert.doesNotMatch(sidecar.stderr, /\[(alert|emerg|crit)\]|Unhandled|CROSSSLOT|MOVED/, name)
@@ -290,10 +290,10 @@ export class Watch {
    */
   fast(quiet: readonly [number, number], to = performance.now()): void {
     const { instances, alone } = this.#shop
-    const unshared = alone?.load.p99(this.at, to) ?? 0
+    const unshared = alone?.load?.p99(this.at, to) ?? 0
     for (const { name, load } of instances) {
-      const usual = Math.max(unshared, load.p99(...quiet))
-      const now = load.p99(this.at, to)
+      const usual = Math.max(unshared, load!.p99(...quiet))
+      const now = load!.p99(this.at, to)
       assert.ok(now <= 2 * usual + 20, `${name}: ${now} ms of 99 in 100, usually ${usual} ms`)
     }
   }

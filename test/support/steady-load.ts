@@ -27,19 +27,26 @@ export class SteadyLoad implements AsyncDisposable {
   readonly #done: Promise<unknown>
   #over = false
 
-  constructor(clients: readonly Client[], { every = 20, target = '/', timed = true }: LoadOptions = {}) {
+  constructor(port: number, { clients = 3, every = 20, target = '/', timed = true }: LoadOptions = {}) {
     this.#timed = timed
     this.#done = Promise.all(
-      clients.map((client, i) => this.#run(client, target, every, (i * every) / clients.length)),
+      Array.from({ length: clients }, (_, i) => this.#run(port, target, every, (i * every) / clients)),
     )
   }
 
-  async #run(client: Client, target: string, every: number, offset: number): Promise<void> {
+  async #run(port: number, target: string, every: number, offset: number): Promise<void> {
     if (offset > 0) await sleep(offset)
+    let client: Client | undefined
     while (!this.#over) {
       const at = performance.now()
       try {
+        client ??= await dial(port)
         const reply = await client.ask(target)
+        // After a thousand requests, as a rule.
+        if (reply.header('connection') === 'close') {
+          client.close()
+          client = undefined
+        }
         if (reply.status !== 200 || !reply.complete) {
           this.failures.push(`${reply.status} ${reply.complete ? '' : 'not '}complete`)
         }
@@ -52,7 +59,7 @@ export class SteadyLoad implements AsyncDisposable {
       if (this.#timed) this.#answers.push({ at, ms })
       if (ms < every) await sleep(every - ms)
     }
-    client.close()
+    client?.close()
   }
 
   /** The time that 99 of 100 answers took at most, of those that were asked for between two moments. */
@@ -70,10 +77,4 @@ export class SteadyLoad implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
-}
-
-/** Begins to ask on a port. */
-export async function steadyLoad(port: number, options: LoadOptions = {}): Promise<SteadyLoad> {
-  const clients = await Promise.all(Array.from({ length: options.clients ?? 3 }, () => dial(port)))
-  return new SteadyLoad(clients, options)
 }
