@@ -16,7 +16,7 @@ export interface Entry {
   imported: number
   /** Answers of this instance of late, with less and less weight. */
   weight: number
-  /** Most requests in progress: within the running half of a second, and the one before. */
+  /** Most requests in progress within the running `peakMs`, and the one before. */
   peaks: [number, number]
   peakAt: number
   lookedAt: number | undefined
@@ -47,8 +47,8 @@ const leastWeight = 0.01
 /** What waits for so many times the average, and so long at least, is stuck. */
 const stuckTimes = 10
 const stuckMs = 10
-/** How long a peak counts, twice that where places are free; and how long it is remembered that somebody went short. */
-const peakMs = 500
+/** How long a peak counts at least, and how long it is remembered that somebody went short. */
+const peakMs = 300
 const shortMs = 1000
 
 /** A peer that nothing has been told of yet. What was counted before stays untold. */
@@ -134,10 +134,10 @@ function demand(entry: Entry, update: Update, { members, asked, at, now }: Circu
   }
   entry.peaks[0] = Math.max(entry.peaks[0], connsPeak[index]!)
   connsPeak[index] = conns[index]!
-  const free = update.limit - (heard?.leased ?? 0)
-  const peak = free > 0 ? Math.max(...entry.peaks) : entry.peaks[0]
+  const peak = Math.max(...entry.peaks)
   const have = Math.max(0, lease[index]! - 1)
   const short = heard !== undefined && heard.shortAt > 0 && at - heard.shortAt < shortMs
+  const free = update.limit - (heard?.leased ?? 0)
   update.have = have
   update.want = wanted({ limit: update.limit, members, conns: update.conns, peak, have, asked, free, short })
   if (lease[index]! > 0 && update.want < have) lease[index] = update.want + 1

@@ -12,7 +12,7 @@ export interface Demand {
   readonly members: number
   /** Now. */
   readonly conns: number
-  /** At most within the last second or so. */
+  /** At most of late: within half a second or so. */
   readonly peak: number
   /** What the lease allows now. */
   readonly have: number
@@ -41,9 +41,11 @@ export function wanted({ limit, members, conns, peak, have, asked, free, short }
   const fair = fairLease(limit, members)
   const like = Math.min(limit, liked(used, have, asked, free, members))
   if (like <= fair) return like
-  const most = Math.max(fair, Math.min(like, have + Math.max(0, free)))
-  if (!short || free > 0 || have <= fair) return most
-  return Math.min(most, have - Math.ceil((have - fair) / 4))
+  if (!short) return Math.max(fair, Math.min(like, have + Math.max(0, free)))
+  // What was given back before and is still in use will be free.
+  const enough = free + Math.max(0, conns - have) > 0
+  const excess = Math.max(0, have - fair)
+  return Math.min(like, fair + excess - (enough ? 0 : Math.ceil(excess / 4)))
 }
 
 function liked(used: number, have: number, asked: boolean, free: number, members: number): number {

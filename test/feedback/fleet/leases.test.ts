@@ -46,7 +46,12 @@ test('where another has less than a fair part it gives back bit by bit, and so m
   for (let i = 0; i < 20; i++) have = wanted(demand({ ...saturated, conns: have, have }))
   assert.equal(wanted(demand({ ...saturated, conns: 100, have: 100 })), 81)
   assert.equal(have, 25)
-  assert.equal(wanted(demand({ peak: 60, have: 60, short: true, free: 5 })), 65, 'not where places are free')
+  assert.equal(wanted(demand({ ...saturated, conns: 100, have: 81 })), 81, 'what it gave back must end first')
+  assert.equal(
+    wanted(demand({ peak: 60, have: 60, short: true, free: 5 })),
+    60,
+    'what is free is for the other',
+  )
 })
 
 test('who has nothing to do keeps nothing where nothing is free, and does not take what was just given back', () => {
