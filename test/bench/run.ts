@@ -10,7 +10,6 @@ const benches: Readonly<
   fleet: () => import('./fleet.ts'),
   simulate: () => import('./simulate.ts'),
   tail: () => import('./tail.ts'),
-  fleet: () => import('./fleet.ts'),
 }
 
 const name = process.argv[2] ?? ''
