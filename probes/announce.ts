@@ -40,20 +40,8 @@ return { now, orphans }
 /** For how long what belongs to a queue is kept when no instance is left, milliseconds. BullMQ would keep it forever. */
 const keptFor = 3_600_000
 
-/** What BullMQ keeps a queue in, beside the jobs; the schedulers first. */
-const queueKeys = [
-  'repeat',
-  'meta',
-  'id',
-  'wait',
-  'active',
-  'delayed',
-  'marker',
-  'events',
-  'stalled',
-  'stalled-check',
-  'pc',
-]
+/** What BullMQ keeps a queue in, beside the jobs, and never lets expire; the schedulers first. */
+const queueKeys = ['repeat', 'meta', 'id', 'wait', 'active', 'delayed', 'marker', 'events', 'stalled', 'pc']
 
 /**
  * Says which schedules this instance has, and finds those that none has any more.

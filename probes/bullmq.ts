@@ -194,9 +194,13 @@ export class Schedules {
   #client(): Redis | Cluster {
     const client = this.#board.connect()
     this.#clients.push(client)
+    const life = this.#life
     const info = client.info.bind(client)
+    const connect = client.connect.bind(client)
     return Object.assign(client, {
       duplicate: () => this.#client(),
+      // BullMQ may be about to connect again at the moment that a client is given up.
+      connect: () => (life === this.#life ? connect() : Promise.reject(new Error('given up'))),
       // BullMQ wants the version, and would go on to print what it thinks of the rest; others come with an argument.
       info: (...args: []) => (args.length === 0 ? info('server') : info(...args)),
     })
