@@ -8,7 +8,7 @@ import { shop } from '../../support/shop.ts'
 test('a cluster keeps what belongs together in one place, and goes on without a node', async () => {
   await using redis = await redisCluster()
   const fleet = `${redis.urls.join(' ')} cluster ttl=2s`
-  await using open = await shop({ fleets: [fleet, fleet], alone: false })
+  await using open = await shop({ fleets: [fleet, fleet] })
   await open.begin()
   await open.together()
   const quiet = await quietTime()

@@ -20,7 +20,7 @@ test('a master that is made a replica is left for the new one, and so is one tha
   // How often the sentinel looks; ten seconds are usual.
   await sentinel!.command('SENTINEL', 'DEBUG', 'info-period', '500')
   const fleet = `${redis.urls[0]} sentinel=${redis.name} ttl=2s`
-  await using open = await shop({ fleets: [fleet, fleet], alone: false })
+  await using open = await shop({ fleets: [fleet, fleet] })
   await open.begin()
   await open.together()
   const quiet = await quietTime()
@@ -78,7 +78,7 @@ test('a server that turns read-only is left for the next one, and nothing comes 
     10_000,
   )
   const fleet = `${one.url} ${two.url} ttl=2s`
-  await using open = await shop({ fleets: [fleet, fleet], alone: false })
+  await using open = await shop({ fleets: [fleet, fleet] })
   await open.begin()
   await open.together()
   const quiet = await quietTime()
@@ -99,7 +99,7 @@ test('a server that turns read-only is left for the next one, and nothing comes 
 test('a Redis that evicts keys is warned of, and what is lost is unknown and not well', async () => {
   await using redis = await redisServer({ config: { maxmemory: '2mb', 'maxmemory-policy': 'allkeys-lru' } })
   const fleet = `${redis.url} ttl=2s`
-  await using open = await shop({ fleets: [fleet, fleet], alone: false })
+  await using open = await shop({ fleets: [fleet, fleet] })
   await open.begin()
   for (const { fleetLines } of open.instances) {
     assert.equal(fleetLines.filter((line) => line.includes('[warn]')).length, 1, fleetLines.join('\n'))
@@ -123,6 +123,9 @@ test('a Redis that evicts keys is warned of, and what is lost is unknown and not
   await filling
   const [stats] = [String(await redis.command('INFO', 'stats'))]
   assert.ok(Number(/evicted_keys:(\d+)/.exec(stats)?.[1]) > 100, 'keys were evicted')
+  const resets = await open.instances[0]!.metric('evenkeel_upstream_fleet_resets_total')
+  assert.ok(resets! > 2, 'what was shared was among them')
+  await redis.command('CONFIG', 'SET', 'maxmemory', '64mb')
   await open.together()
   await open.oneProbe()
   watch.untouched()
