@@ -8,6 +8,7 @@ const benches: Readonly<
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
   fleet: () => import('./fleet.ts'),
+  'fleet-benefit': () => import('./fleet-benefit.ts'),
   simulate: () => import('./simulate.ts'),
   tail: () => import('./tail.ts'),
 }

@@ -6,7 +6,7 @@ import { scenarios } from '../../../sidecar/simulate/scenarios.ts'
 import { best, byDefault, planFor, servers } from '../../bench/simulate-targets.ts'
 
 /*
- * What `npm run bench -- fleet` shows in full, here on one seed and in shorter runs.
+ * What `npm run bench -- fleet-benefit` shows in full, here on one seed and in shorter runs.
  */
 
 function shared(name: string, seconds: number, methods: readonly string[], instances = 20): Comparison {
