@@ -78,6 +78,9 @@ export class Schedules {
   #schedules = new Map<string, Schedule>()
   #lines: Line[] = []
   #clients: (Redis | Cluster)[] = []
+  /** Jobs that are not over, and who is to be told when all are. */
+  #jobs = 0
+  #idle = () => {}
   /** Counts the connections, so that what was begun over one does nothing over the next. */
   #life = 0
   readonly #mended = new Map<string, number>()
@@ -135,14 +138,15 @@ export class Schedules {
     this.#stopListening()
     this.#cancel?.()
     this.#schedules = new Map()
-    const workers = this.#lines.map(({ worker }) => worker)
-    // A job that is given back in good order does not have to be found stalled.
-    const closed = Promise.allSettled(workers.map((worker) => worker.close()))
+    // BullMQ's own way to end in good order may wait for Redis forever, and its timers then run on.
+    for (const { worker } of this.#lines) worker.pause(true).catch(() => {})
     let cancel = () => {}
-    const late = new Promise<void>((resolve) => {
+    const over = new Promise<void>((resolve) => {
+      this.#idle = resolve
       cancel = this.#env.after(this.#options.stopWithin, resolve)
     })
-    if (this.#board.up) await Promise.race([closed, late])
+    // A job that is given back does not have to be found stalled.
+    if (this.#board.up && this.#jobs > 0) await over
     cancel()
     this.#end()
   }
@@ -171,7 +175,10 @@ export class Schedules {
       const { stalledAfter } = this.#options
       const worker = new Worker(
         name,
-        (job) => this.#hands.take(local ? `local ${job.name}` : job.name, job.id ?? ''),
+        (job) => {
+          this.#jobs += 1
+          return this.#hands.take(local ? `local ${job.name}` : job.name, job.id ?? '')
+        },
         {
           ...common,
           concurrency,
@@ -185,9 +192,17 @@ export class Schedules {
       // Whether Redis is there is the fleet's to tell.
       queue.on('error', () => {})
       worker.on('error', () => {})
+      worker.on('completed', () => this.#over(life))
+      worker.on('failed', () => this.#over(life))
       this.#lines.push({ name, local, queue, worker })
     }
     await this.#enter([...this.#schedules.values()], life)
+  }
+
+  #over(life: number): void {
+    if (life !== this.#life) return
+    this.#jobs -= 1
+    if (this.#jobs <= 0) this.#idle()
   }
 
   /** A connection that BullMQ has not the last word on. */
@@ -230,6 +245,7 @@ export class Schedules {
     for (const client of this.#clients) client.disconnect()
     this.#lines = []
     this.#clients = []
+    this.#jobs = 0
   }
 
   async #announce(life: number): Promise<void> {
