@@ -11,7 +11,7 @@ import { wanted } from './leases.ts'
 export interface Entry {
   readonly peer: Peer
   /** Counts up to which all has been told. */
-  told: Counts
+  readonly told: Counts
   /** Ejections that were not this instance's own finding, among those counted since. */
   imported: number
   /** Answers of this instance of late, with less and less weight. */
@@ -26,7 +26,7 @@ export interface Entry {
   heard: PeerRecord | undefined
 }
 
-type Counts = Readonly<Record<'answers' | 'good' | 'ejections' | 'values' | 'valueSum', number>>
+type Counts = Record<'answers' | 'good' | 'ejections' | 'values' | 'valueSum', number>
 
 /** What holds for all peers of a group in one exchange. */
 export interface Circumstances {
@@ -86,15 +86,22 @@ export function lookAt(entry: Entry, upstream: Upstream, circumstances: Circumst
   const { now } = circumstances
   const { zone, index, options } = peer
   const numbers = zone.peers
-  const counts = countsOf(peer)
-  const answers = counts.answers - told.answers
-  entry.told = counts
+  const answers = numbers.answers[index]! - told.answers
+  const good = numbers.goodAnswers[index]! - told.good
+  const ejections = numbers.unavailable[index]! - told.ejections - entry.imported
+  const values = numbers.valueCount[index]! - told.values
+  const valueSum = numbers.valueSum[index]! - told.valueSum
+  // In its place: this is done for every peer several times a second.
+  told.answers += answers
+  told.good += good
+  told.ejections = numbers.unavailable[index]!
+  told.values += values
+  told.valueSum = numbers.valueSum[index]!
+  entry.imported = 0
   entry.weight *= Math.exp((Math.min(entry.lookedAt ?? now, now) - now) / memoryMs)
   entry.weight += answers
   entry.lookedAt = now
-  const ejections = counts.ejections - told.ejections - entry.imported
-  entry.imported = 0
-  const measured = upstream.learning !== undefined && counts.answers > 0 && numbers.avg[index]! > 0
+  const measured = upstream.learning !== undefined && told.answers > 0 && numbers.avg[index]! > 0
   const waiting = numbers.waiting[index]!
   const age = waiting > 0 ? Math.max(0, waiting * now - numbers.startSum[index]!) : 0
   const usual = numbers.avg[index]! || zone.get('lastAverage')
@@ -105,10 +112,10 @@ export function lookAt(entry: Entry, upstream: Upstream, circumstances: Circumst
   const update: Update = {
     leaves: false,
     answers,
-    good: counts.good - told.good,
+    good,
     ejections: Math.max(0, ejections),
-    values: counts.values - told.values,
-    valueSum: counts.valueSum - told.valueSum,
+    values,
+    valueSum,
     valueAge: numbers.reportAt[index]! > 0 ? Math.max(0, now - numbers.reportAt[index]!) : 0,
     stuck: stuck ? waiting : 0,
     stuckAge: stuck ? age : 0,
@@ -132,12 +139,13 @@ function demand(entry: Entry, update: Update, { members, asked, at, now }: Circu
     entry.peaks = [0, entry.peaks[0]]
     entry.peakAt = now
   }
-  entry.peaks[0] = Math.max(entry.peaks[0], connsPeak[index]!)
+  const latest = connsPeak[index]!
+  entry.peaks[0] = Math.max(entry.peaks[0], latest)
   connsPeak[index] = conns[index]!
-  const peak = Math.max(...entry.peaks)
   const have = Math.max(0, lease[index]! - 1)
   const short = heard !== undefined && heard.shortAt > 0 && at - heard.shortAt < shortMs
   const free = update.limit - (heard?.leased ?? 0)
+  const peak = short ? latest : Math.max(...entry.peaks)
   update.have = have
   update.want = wanted({ limit: update.limit, members, conns: update.conns, peak, have, asked, free, short })
   if (lease[index]! > 0 && update.want < have) lease[index] = update.want + 1

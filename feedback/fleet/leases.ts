@@ -41,11 +41,12 @@ export function wanted({ limit, members, conns, peak, have, asked, free, short }
   const fair = fairLease(limit, members)
   const like = Math.min(limit, liked(used, have, asked, free, members))
   if (like <= fair) return like
-  if (!short) return Math.max(fair, Math.min(like, have + Math.max(0, free)))
   // What was given back before and is still in use will be free.
-  const enough = free + Math.max(0, conns - have) > 0
-  const excess = Math.max(0, have - fair)
-  return Math.min(like, fair + excess - (enough ? 0 : Math.ceil(excess / 4)))
+  if (short && have > fair && free + Math.max(0, conns - have) <= 0) {
+    return Math.min(like, have - Math.ceil((have - fair) / 4))
+  }
+  const room = Math.max(0, short ? Math.floor(free / 2) : free)
+  return Math.max(fair, Math.min(like, have + room))
 }
 
 function liked(used: number, have: number, asked: boolean, free: number, members: number): number {
