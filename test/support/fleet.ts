@@ -109,6 +109,7 @@ export class Visitor {
   /** Connections that ended without an answer. */
   readonly failures: string[] = []
   #over = false
+  #client: Client | undefined
   readonly #port: number
   readonly #pauseMs: number
   readonly #done: Promise<void>
@@ -131,29 +132,37 @@ export class Visitor {
   }
 
   async #run(): Promise<void> {
-    let client: Client | undefined
     while (!this.#over) {
       try {
-        client ??= await dial(this.#port)
-        const reply = await client.ask('/')
+        this.#client ??= await dial(this.#port)
+        const reply = await this.#client.ask('/')
         this.statuses.set(reply.status, (this.statuses.get(reply.status) ?? 0) + 1)
         if (reply.status === 200) this.bodies.set(reply.text, (this.bodies.get(reply.text) ?? 0) + 1)
-        if (reply.header('connection') === 'close') {
-          client.close()
-          client = undefined
-        }
+        if (reply.header('connection') === 'close') this.#hangUp()
       } catch (error) {
         if (!this.#over) this.failures.push(String(error))
-        client?.close()
-        client = undefined
+        this.#hangUp()
       }
       await sleep(this.#pauseMs)
     }
-    client?.close()
+    this.#hangUp()
   }
 
+  #hangUp(): void {
+    this.#client?.close()
+    this.#client = undefined
+  }
+
+  /** Ends it with the answer that it waits for. */
   async stop(): Promise<void> {
     this.#over = true
+    await this.#done
+  }
+
+  /** Ends it at once. */
+  async leave(): Promise<void> {
+    this.#over = true
+    this.#hangUp()
     await this.#done
   }
 }
@@ -173,7 +182,8 @@ export class Visitors implements AsyncDisposable {
     return this.list.flatMap(({ complaints }) => complaints)
   }
 
+  /** A test that failed may have peers that never answer. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
+    await Promise.all(this.list.map((one) => one.leave()))
   }
 }
