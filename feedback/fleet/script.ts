@@ -18,7 +18,10 @@ export function script(name: string, text: string): Script {
  *
  * Redis may have lost any of the keys, by a restart, an eviction or a flush. What is left is then not to be trusted,
  * since sums and what they are sums of would no longer fit: everything is forgotten, and a new epoch begins. So that
- * two of the keys never come to be empty, and thereby vanish, each has an entry without a name.
+ * two of the keys never come to be empty, and thereby vanish, each has an entry of its own: the epoch and no name.
+ *
+ * What is short and not many Redis keeps in a list that it searches from one end to the other, for each entry anew. An
+ * epoch is therefore longer than the 64 bytes at which it gives that up, and is an entry of what grows with the peers.
  *
  * Gives: `now` (milliseconds of the server's clock, with a fraction), `state`, `changed`, `members`, `epoch`, `born`
  * (when the epoch began, by the same clock), `begin()`, which begins a new epoch, and `version()`, which counts one up,
@@ -31,9 +34,9 @@ local now = time[1] * 1000 + time[2] / 1000
 local epoch, born
 local function begin()
   redis.call('DEL', state, changed, members)
-  epoch, born = time[1] .. '.' .. time[2], now
+  epoch, born = string.format('%s.%06d', time[1], time[2]) .. string.rep('0', 48), now
   redis.call('HSET', state, 'epoch', epoch, 'born', string.format('%.3f', now))
-  redis.call('ZADD', changed, 0, '')
+  redis.call('ZADD', changed, 0, epoch)
   redis.call('ZADD', members, '+inf', '')
 end
 local function open()
