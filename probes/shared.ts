@@ -234,21 +234,31 @@ export class Shared {
   }
 
   #changed(up: boolean): void {
-    const { now, random } = this.#env
-    const moment = now()
     this.#clock = undefined
     this.#early.clear()
-    if (up && this.#wasUp) this.#backAt = moment
+    if (up && this.#wasUp) this.#backAt = this.#env.now()
     for (const slot of this.#slots.all()) {
       slot.heardOn = false
-      for (const entry of slot.entries) {
-        const { interval } = entry.probe
-        // Away: all instances are to ask by themselves, and not in step. Back: the schedules have time to come up.
-        if (!up) this.#hands.put(entry, Math.min(entry.dueAt, moment + random() * interval))
-        else if (this.#wasUp) this.#hands.put(entry, moment + interval * (1.5 + random() / 2))
-      }
+      for (const entry of slot.entries) this.#move(entry, up)
     }
     this.#wasUp ||= up
+  }
+
+  /**
+   * Away: all instances are to ask by themselves, and not in step. Back: the schedules have time to come up. All counts
+   * from the last result, so that a connection that comes and goes neither keeps anybody from asking nor hurries them.
+   */
+  #move(entry: Entry, up: boolean): void {
+    const { now, random } = this.#env
+    const { interval } = entry.probe
+    const { endedAt = Number.NEGATIVE_INFINITY } = entry.last ?? {}
+    if (up) {
+      const dueAt = endedAt + interval * (1.5 + random() / 2)
+      if (dueAt > now()) this.#hands.put(entry, dueAt)
+    } else {
+      const dueAt = endedAt + interval * (1 + random())
+      this.#hands.put(entry, Math.min(entry.dueAt, dueAt > now() ? dueAt : now() + random() * interval))
+    }
   }
 
   #clearLater(): void {

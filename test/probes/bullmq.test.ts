@@ -220,7 +220,7 @@ test('while Redis is away each instance asks, not in step, and back again one do
   await sleep(1000)
   for (const { id } of instances) {
     const own = asked.filter(({ by }) => by === id)
-    assert.ok(own.length >= 3 && own.length <= 6, `${own.length} in 5 intervals`)
+    assert.ok(own.length >= 3 && own.length <= 6, `${own.length} in 5 intervals while it is away`)
   }
   const marks = new Set(asked.map(({ at }) => Math.floor(at / 20)))
   assert.ok(marks.size > asked.length / 3, 'spread')
