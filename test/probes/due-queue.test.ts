@@ -58,3 +58,33 @@ test('others can be put in the place of a crowd while it is being told of', asyn
   queue.use([])
   assert.equal(timers.count, 0)
 })
+
+test('one that is put elsewhere comes up then, and in its rhythm from there', async () => {
+  const { timers, told, queue, dueAt } = crowd(3, 0)
+  queue.put(queue.items.find(({ name }) => name === 1)!, dueAt + 30)
+  queue.put(queue.items.find(({ name }) => name === 2)!, dueAt - 70)
+  await timers.pass(240)
+  assert.deepEqual(
+    told.map(({ name, at }) => [name, at - dueAt]),
+    [
+      [2, -70],
+      [0, 0],
+      [1, 30],
+      [2, 30],
+      [0, 100],
+      [1, 130],
+      [2, 130],
+    ],
+  )
+  queue.put({ name: 9, dueAt, interval: 100 }, dueAt)
+  assert.equal(queue.items.length, 3, 'a stranger is not taken in')
+})
+
+test('being put elsewhere does not cut the pause of a crowd', async () => {
+  const { timers, told, queue } = crowd(640, 1)
+  await timers.pass(100 + 64)
+  const { length } = told
+  for (const item of [...queue.items]) queue.put(item, item.dueAt)
+  await timers.pass(1)
+  assert.equal(told.length, length)
+})
