@@ -3,7 +3,14 @@ import { test } from 'node:test'
 import { noOrders, obey } from '../../feedback/agent.ts'
 import { exclusion, peerState, throttle } from '../../feedback/health.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import { type Checkup, dismiss, enrol, judgeProbe, type ProbeRule } from '../../feedback/probe-health.ts'
+import {
+  type Checkup,
+  dismiss,
+  enrol,
+  hearProbe,
+  judgeProbe,
+  type ProbeRule,
+} from '../../feedback/probe-health.ts'
 import { peers } from '../support/peers.ts'
 
 const now = 1_000_000
@@ -202,6 +209,33 @@ test("only an agent's `up` undoes its `down`, and only `ready` its `drain` and `
   assert.equal(after({ administrative: 'maint' }), 'down down')
   assert.equal(after({ operational: 'up', administrative: 'ready' }), 'ready in')
   assert.equal(after({}), '- in')
+})
+
+test('a streak that was heard decides as if it had been seen, and what is counted comes with it', () => {
+  const [peer] = peers([1, 1])
+  const { checkup } = enrol(peer!, [rule('health', { fails: 3, passes: 2 })], false, now)
+  const [standing] = checkup.standings
+  const hear = (streaks: number[], results = 1, failures = 0) =>
+    hearProbe(checkup, standing!, streaks, results, failures, now)
+  assert.equal(hear([-2], 2, 2), undefined)
+  assert.equal(hear([-7], 5, 5)?.state, 'unhealthy')
+  assert.equal(hear([1]), undefined)
+  assert.deepEqual([standing!.fails, standing!.passes], [0, 1])
+  assert.equal(hear([2])?.state, 'healthy')
+  assert.equal(hear([-3, 1], 4, 3)?.state, 'unhealthy', 'what ended unheard has had its effect')
+  assert.equal(hear([-3, 2], 5, 3)?.state, 'healthy')
+  assert.equal(hear([-3, 2], 5, 3), undefined, 'what came and went unheard is no change')
+  const { probes, probeFails } = peer!.zone.peers
+  assert.deepEqual([probes[0], probeFails[0]], [23, 16])
+  assert.equal(feed(checkup, 'FF'), 'hh', 'this instance alone goes on from there')
+  assert.equal(feed(checkup, 'F'), 'u')
+})
+
+test('an essential probe is satisfied by what others have seen', () => {
+  const [peer] = peers([1, 1])
+  const { checkup } = enrol(peer!, [rule('health', { essential: true, passes: 2 })], false, now)
+  assert.equal(hearProbe(checkup, checkup.standings[0]!, [1], 1, 0, now), undefined)
+  assert.equal(hearProbe(checkup, checkup.standings[0]!, [9], 8, 0, now)?.state, 'healthy')
 })
 
 test('what an agent asks for goes before what probes found, which shows again when it is taken back', () => {
