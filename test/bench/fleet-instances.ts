@@ -52,7 +52,9 @@ class Instance {
       now: monotonic,
       wall: () => Date.now(),
       random: Math.random,
-      say: (_, text) => console.error(text),
+      say: (level, text) => {
+        if (level !== 'notice') console.error(text)
+      },
       after: (ms, run) => {
         const timer = setTimeout(() => this.#turn(busy, run), ms)
         return () => clearTimeout(timer)
@@ -65,7 +67,8 @@ class Instance {
       prefix: 'evenkeel',
       interval,
       ttl: 5000,
-      timeout: 100,
+      // Longer than the usual one, so that a machine that is busy is late and does not begin anew.
+      timeout: 1000,
       sentinel: undefined,
       cluster: false,
       user: undefined,

@@ -30,8 +30,8 @@ export interface Cost {
   readonly memory: number
   readonly mean: number
   readonly p99: number
-  /** Exchanges that failed, as a part of all. */
-  readonly failed: number
+  /** Exchanges that failed or took longer than the fleet's usual time-out, as a part of all. */
+  readonly late: number
   /** CPU of one instance for one exchange, milliseconds. */
   readonly own: number
 }
@@ -41,13 +41,14 @@ export interface Times {
   readonly measured: number
 }
 
-const interval = 200
+export const interval = 200
+/** The usual one of the fleet. */
+const timeout = 100
 let groups = 0
 
 /** Runs one cell on a server that does nothing else. */
 export async function measure(server: RedisServer, cell: Cell, times: Times): Promise<Cost> {
   await server.command('FLUSHALL')
-  const empty = await info(server)
   const { child, counted, end } = await start(server, { ...cell, spin: false })
   try {
     await sleep(times.warm)
@@ -57,6 +58,7 @@ export async function measure(server: RedisServer, cell: Cell, times: Times): Pr
     const [after, ms] = [await info(server), performance.now() - at]
     child.send('end')
     const { exchanges, failures, roundTrips, cpu } = await counted
+    const memory = await memoryOfKeys(server)
     const rate = (name: string) => ((after(name) - before(name)) * 1000) / ms
     const sorted = Float64Array.from(roundTrips).sort()
     return {
@@ -67,10 +69,10 @@ export async function measure(server: RedisServer, cell: Cell, times: Times): Pr
       cpu: rate('used_cpu_user') + rate('used_cpu_sys'),
       received: rate('total_net_input_bytes'),
       sent: rate('total_net_output_bytes'),
-      memory: after('used_memory_dataset') - empty('used_memory_dataset'),
+      memory,
       mean: roundTrips.reduce((sum, one) => sum + one, 0) / roundTrips.length,
-      p99: percentile(sorted, 0.99),
-      failed: failures / (exchanges + failures),
+      p99: sorted.length > 0 ? percentile(sorted, 0.99) : Number.NaN,
+      late: (failures + roundTrips.filter((trip) => trip > timeout).length) / (exchanges + failures),
       own: cpu / exchanges,
     }
   } finally {
@@ -132,4 +134,12 @@ async function info(server: RedisServer): Promise<(name: string) => number> {
     const found = new RegExp(`^(?:${name}:|cmdstat_${name}:calls=)([\\d.]+)`, 'm').exec(text)
     return Number(found?.[1] ?? 0)
   }
+}
+
+/** Bytes of all that Redis keeps. */
+async function memoryOfKeys(server: RedisServer): Promise<number> {
+  const keys = (await server.command('KEYS', '*')) as string[]
+  let sum = 0
+  for (const key of keys) sum += Number(await server.command('MEMORY', 'USAGE', key, 'SAMPLES', 0))
+  return sum
 }

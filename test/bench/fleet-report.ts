@@ -1,4 +1,4 @@
-import type { Cell, Cost } from './fleet-measure.ts'
+import { type Cell, type Cost, interval } from './fleet-measure.ts'
 
 /** What Redis was not asked to bear, since what it bore before says that it cannot. */
 export interface Full {
@@ -18,8 +18,8 @@ export function tooMuch(cell: Cell, before: Cost | undefined): Full | undefined 
 }
 
 /** Whether Redis, or the machine, could not keep up. */
-export function isFull({ cpu, failed }: Cost): boolean {
-  return cpu > most || failed > 0.02
+export function isFull({ cell, cpu, exchanges }: Cost): boolean {
+  return cpu > most || exchanges < (0.85 * cell.instances * 1000) / interval
 }
 
 /** How costs grow with the number of instances, by all cells with the same peers. */
@@ -59,17 +59,17 @@ export function power(points: readonly (readonly [number, number])[]): number {
 }
 
 export const head = [
-  '| peers | instances | exchanges/s | commands/s | Redis CPU | for one instance | in, KB/s | out, KB/s | Redis memory, MB | round trip, ms: mean | p99 | CPU of an instance |',
-  '|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|',
+  '| peers | instances | exchanges/s | commands/s | Redis CPU | for one instance | in, KB/s | out, KB/s | Redis memory, MB | round trip, ms: mean | p99 | over 100 ms | CPU of an instance |',
+  '|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|',
 ].join('\n')
 
 /** One line of the table. */
 export function row(cost: Cost | Full): string {
   const { instances, peers } = cost.cell
   if ('expected' in cost) {
-    return `| ${whole(peers)} | ${instances} | full (${percent(cost.expected)} of a core)${' |'.repeat(10)}`
+    return `| ${whole(peers)} | ${instances} | full (${percent(cost.expected)} of a core)${' |'.repeat(11)}`
   }
-  const { exchanges, commands, cpu, received, sent, memory, mean, p99, own } = cost
+  const { exchanges, commands, cpu, received, sent, memory, mean, p99, late, own } = cost
   const cells = [
     whole(peers),
     instances,
@@ -79,9 +79,10 @@ export function row(cost: Cost | Full): string {
     percent(cpu / instances),
     whole(received / 1000),
     whole(sent / 1000),
-    (memory / 1e6).toFixed(1),
+    (memory / 1e6).toFixed(memory < 1e6 ? 2 : 1),
     mean.toFixed(1),
     p99.toFixed(1),
+    percent(late),
     percent((own * exchanges) / instances / 1000),
   ]
   return `| ${cells.join(' | ')} |`
@@ -101,7 +102,7 @@ export function growthText(costs: readonly Cost[]): string {
 }
 
 function percent(part: number): string {
-  return `${(100 * part).toFixed(part < 0.0995 ? 1 : 0)} %`
+  return `${(100 * part).toFixed(part < 0.00995 ? 2 : part < 0.0995 ? 1 : 0)} %`
 }
 
 function whole(value: number): string {

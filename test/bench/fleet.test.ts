@@ -15,7 +15,7 @@ function cost(instances: number, cpu: number): Cost {
     memory: 1e6,
     mean: 1,
     p99: 2,
-    failed: 0,
+    late: 0,
     own: 2,
   }
 }
@@ -32,7 +32,7 @@ test('commands grow with the instances, and not with their square', async () => 
   const [few, many] = [two.commands / two.exchanges, eight.commands / eight.exchanges]
   assert.ok(many < 1.3 * few, `${few} and ${many} commands for an exchange`)
   for (const found of [two, eight]) {
-    assert.equal(found.failed, 0)
+    assert.ok(found.late < 0.5)
     assert.ok(found.cpu > 0 && found.cpu < 1)
     assert.ok(found.mean > 0 && found.mean <= found.p99 + 1e-9)
     assert.ok(found.received > 0 && found.sent > 0 && found.memory > 0 && found.own > 0)

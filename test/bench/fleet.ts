@@ -41,7 +41,7 @@ export async function run(): Promise<void> {
         rows.push(cost)
         say(
           `${some} × ${count}, ${100 * part} %: ${cost.commands.toFixed(0)} commands/s, ` +
-            `${(100 * cost.cpu).toFixed(1)} % CPU, ${(100 * cost.failed).toFixed(1)} % of exchanges lost, ` +
+            `${(100 * cost.cpu).toFixed(1)} % CPU, ${cost.p99.toFixed(1)} ms at p99, ` +
             `load ${loadavg()[0]!.toFixed(1)}`,
         )
       }
