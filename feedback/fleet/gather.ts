@@ -20,6 +20,8 @@ export interface Entry {
   peaks: [number, number]
   peakAt: number
   lookedAt: number | undefined
+  /** Whether anything has ever been heard of the peer here. */
+  met: boolean
   /** The levels that were told last; `unknown` where nobody knows whether they arrived. */
   sent: Update | 'nothing' | 'unknown'
   /** What was heard last; undefined while there is nothing to count from. */
@@ -61,6 +63,7 @@ export function enter(peer: Peer): Entry {
     peaks: [0, 0],
     peakAt: 0,
     lookedAt: undefined,
+    met: false,
     sent: 'nothing',
     heard: undefined,
   }

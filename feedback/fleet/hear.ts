@@ -21,6 +21,12 @@ export interface Reading {
   readonly now: number
 }
 
+/**
+ * A newcomer is given the others' average once those that have the peer have had so many answers of it each, in the mean.
+ * Of fewer, which are chance, the first to ask a peer would make the average of all: where many begin together they would
+ * choose alike, and for long.
+ */
+const startAnswers = 3
 /** Older news of an ejection is none, milliseconds. */
 const newsMs = 2000
 
@@ -53,6 +59,10 @@ function hearLevels(entry: Entry, record: PeerRecord, upstream: Upstream, readin
   // A sum of starts by the server's clock, brought to this one's.
   const ownStart = mine ? mine.stuck * reading.serverAt - mine.stuckAge : 0
   stuckStart[index] = stuck > 0 ? record.stuckStart - ownStart + stuck * reading.shift : 0
+  const newcomer = !entry.met
+  entry.met = true
+  // Were it given whenever it can be, all that lack it would get it at one moment, and run to the peer together.
+  if (!newcomer || record.answers < startAnswers * record.members) return
   const weight = record.weight - (mine?.weight ?? 0)
   const average = (record.weighted - (mine ? mine.weight * mine.average : 0)) / weight
   if (weight > 0 && Number.isFinite(average) && average > 0) learnStart(upstream, index, average, reading.now)
