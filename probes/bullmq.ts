@@ -3,6 +3,7 @@ import type { Cluster, Redis } from 'ioredis'
 import type { Board } from '../feedback/fleet/board.ts'
 import { networkHere } from '../feedback/fleet/peer-id.ts'
 import { announce } from './announce.ts'
+import { bullClient } from './bull-client.ts'
 import type { Timers } from './due-queue.ts'
 import { hash } from './slots.ts'
 
@@ -167,7 +168,7 @@ export class Schedules {
     // Nobody else is to pay for it in memory.
     const { Queue, Worker } = await import('bullmq')
     if (life !== this.#life) return
-    const connection = this.#client()
+    const connection = bullClient(this.#board, () => life === this.#life, this.#clients)
     const common = { connection, prefix: this.#prefix }
     for (const local of new Set([...this.#schedules.values()].map((schedule) => schedule.local))) {
       const name = queueName(local)
@@ -203,22 +204,6 @@ export class Schedules {
     if (life !== this.#life) return
     this.#jobs -= 1
     if (this.#jobs <= 0) this.#idle()
-  }
-
-  /** A connection that BullMQ has not the last word on. */
-  #client(): Redis | Cluster {
-    const client = this.#board.connect()
-    this.#clients.push(client)
-    const life = this.#life
-    const info = client.info.bind(client)
-    const connect = client.connect.bind(client)
-    return Object.assign(client, {
-      duplicate: () => this.#client(),
-      // BullMQ may be about to connect again at the moment that a client is given up.
-      connect: () => (life === this.#life ? connect() : Promise.reject(new Error('given up'))),
-      // BullMQ wants the version, and would go on to print what it thinks of the rest; others come with an argument.
-      info: (...args: []) => (args.length === 0 ? info('server') : info(...args)),
-    })
   }
 
   async #enter(schedules: readonly Schedule[], life: number): Promise<void> {

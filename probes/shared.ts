@@ -3,6 +3,7 @@ import type { Upstream } from '../feedback/upstream.ts'
 import { Schedules, type SchedulesOptions } from './bullmq.ts'
 import type { Timers } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
+import { afterResult, whenAway, whenBack } from './net.ts'
 import { Outbox } from './outbox.ts'
 import { type Entry, inAir, type Landing, leftOut } from './patient.ts'
 import { type News, newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
@@ -149,45 +150,48 @@ export class Shared {
    */
   async #claim(probe: LiveProbe, slots: readonly Slot[], job: string, net: boolean): Promise<void> {
     if (slots.length === 0) return
-    const fields = slots.map(({ field }) => field)
-    const claimed = await this.#turns.claim(probe.upstream, fields, job, probe).catch(() => undefined)
+    const wanted = slots.map(({ field }) => this.#turns.want(field))
+    const claimed = await this.#turns.claim(probe.upstream, wanted, job, probe).catch(() => undefined)
     if (claimed) this.#setClock(claimed.now)
     const asked: Promise<void>[] = []
-    for (const slot of slots) {
+    for (const [i, slot] of slots.entries()) {
       slot.claiming = false
       const [entry] = slot.entries
       const free = !this.#stopped && entry!.patient.current && !inAir(entry!)
-      const turn = claimed?.turns.get(slot.field)
-      // Redis is away, or is about to be found so.
-      if (claimed === undefined && net && free)
-        this.#hands.ask(entry!, (landing) => this.#judge(slot, landing))
-      if (turn === undefined) continue
-      asked.push(free ? this.#ask(slot, turn, job) : this.#tell(slot, turn, job, nothing))
-      // Nobody else has asked in time: the schedule may be lost. Where peers are left out, that means less.
-      if (net) this.#schedules.mend(slot.schedule, probe.interval * (probe.mode === 'always' ? 1 : 10))
+      const turn = wanted[i]!
+      if (claimed === undefined) {
+        // Redis is away, or is about to be found so; the turn may be this instance's all the same.
+        if (net && free) void this.#ask(slot, turn, job, false)
+      } else if (claimed.given.has(turn)) {
+        asked.push(free ? this.#ask(slot, turn, job, true) : this.#tell(slot, turn, job, nothing, true))
+        // Nobody else has asked in time: the schedule may be lost. Where peers are left out, that means less.
+        if (net) this.#schedules.mend(slot.schedule, probe.interval * (probe.mode === 'always' ? 1 : 10))
+      }
     }
     await Promise.all(asked)
   }
 
-  #ask(slot: Slot, turn: Turn, job: string): Promise<void> {
+  #ask(slot: Slot, turn: Turn, job: string, given: boolean): Promise<void> {
     const [entry] = slot.entries
     return new Promise((done) => {
       this.#hands.ask(entry!, (landing) => {
         // What nobody here wants to know any more another may ask.
-        void this.#tell(slot, turn, job, entry!.patient.current ? landing : nothing).then(done)
+        void this.#tell(slot, turn, job, entry!.patient.current ? landing : nothing, given).then(done)
       })
     })
   }
 
-  async #tell(slot: Slot, turn: Turn, job: string, landing: Landing): Promise<void> {
+  /**
+   * Tells a result. Settles once it is told, or cannot be.
+   * @param given whether it is known that the turn was
+   */
+  async #tell(slot: Slot, turn: Turn, job: string, landing: Landing, given: boolean): Promise<void> {
     const told = await this.#outbox.tell(slot.entries[0]!.probe, turn, landing)
-    if (told === undefined) {
-      slot.judged = job
-      this.#judge(slot, landing)
-      return
-    }
-    this.#setClock(told.now)
-    if (told.record !== '') this.#hear(slot, readRecord(told.record), landing)
+    if (told) this.#setClock(told.now)
+    if (told && told.record !== '') return this.#hear(slot, readRecord(told.record), landing)
+    // It may have arrived, and is then not to count once more.
+    if (told === undefined) slot.judged = job
+    if (told === undefined || !given) this.#judge(slot, landing)
   }
 
   /** What could not be told is judged as if there were no others. */
@@ -223,7 +227,7 @@ export class Shared {
     for (const one of slot.entries) {
       if (!one.patient.current) continue
       this.#hands.hear(one, record, news, ago, own)
-      this.#hands.put(one, Math.max(now(), now() - ago + interval * (1.5 + random() / 2)))
+      this.#hands.put(one, afterResult(now(), ago, interval, random()))
     }
   }
 
@@ -234,31 +238,19 @@ export class Shared {
   }
 
   #changed(up: boolean): void {
+    const { now, random } = this.#env
     this.#clock = undefined
     this.#early.clear()
-    if (up && this.#wasUp) this.#backAt = this.#env.now()
+    if (up && this.#wasUp) this.#backAt = now()
     for (const slot of this.#slots.all()) {
       slot.heardOn = false
-      for (const entry of slot.entries) this.#move(entry, up)
+      for (const entry of slot.entries) {
+        const lastAt = entry.last?.endedAt ?? Number.NEGATIVE_INFINITY
+        const dueAt = (up ? whenBack : whenAway)(entry, lastAt, now(), random())
+        this.#hands.put(entry, dueAt)
+      }
     }
     this.#wasUp ||= up
-  }
-
-  /**
-   * Away: all instances are to ask by themselves, and not in step. Back: the schedules have time to come up. All counts
-   * from the last result, so that a connection that comes and goes neither keeps anybody from asking nor hurries them.
-   */
-  #move(entry: Entry, up: boolean): void {
-    const { now, random } = this.#env
-    const { interval } = entry.probe
-    const { endedAt = Number.NEGATIVE_INFINITY } = entry.last ?? {}
-    if (up) {
-      const dueAt = endedAt + interval * (1.5 + random() / 2)
-      if (dueAt > now()) this.#hands.put(entry, dueAt)
-    } else {
-      const dueAt = endedAt + interval * (1 + random())
-      this.#hands.put(entry, Math.min(entry.dueAt, dueAt > now() ? dueAt : now() + random() * interval))
-    }
   }
 
   #clearLater(): void {

@@ -174,26 +174,28 @@ export class Turns {
     return `${this.#token}.${this.#count++}`
   }
 
+  /** What a turn will be, where it is given. @param field of the peer's record */
+  want(field: string): Turn {
+    return { field, token: this.job() }
+  }
+
   /**
-   * Claims the turn to ask peers.
-   * @param fields of their records
+   * Claims turns to ask peers. Where Redis does not answer it rejects; they may have been given all the same.
    * @param job names the occasion: claimed again it takes the turn over from itself, and nothing once it is answered
    * @param probe milliseconds
-   * @returns the turns that were given, and the server's time; rejects where Redis does not answer
+   * @returns those that were given, and the server's time
    */
   async claim(
     upstream: Upstream,
-    fields: readonly string[],
+    wanted: readonly Turn[],
     job: string,
     probe: { readonly interval: number; readonly timeout: number },
-  ): Promise<{ readonly now: number; readonly turns: ReadonlyMap<string, Turn> }> {
-    const asked = fields.map((field): Turn => ({ field, token: this.job() }))
-    const args = asked.flatMap(({ field, token }) => [field, token])
+  ): Promise<{ readonly now: number; readonly given: ReadonlySet<Turn> }> {
+    const args = wanted.flatMap(({ field, token }) => [field, token])
     const holds = probe.timeout + graceMs
     const answer = await this.#run(claiming, upstream, [word(job), probe.interval, holds, ...args])
     const [now, granted] = pair(answer)
-    const turns = asked.filter((_, i) => Number(granted[i]) === 1)
-    return { now, turns: new Map(turns.map((turn) => [turn.field, turn])) }
+    return { now, given: new Set(wanted.filter((_, i) => Number(granted[i]) === 1)) }
   }
 
   /**

@@ -1,8 +1,13 @@
-import { Cluster, Redis } from 'ioredis'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { Board } from '../../feedback/fleet/board.ts'
 import { type GroupKeys, groupKeys } from '../../feedback/fleet/keys.ts'
 import type { Script } from '../../feedback/fleet/script.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
+
+type Settings = Pick<
+  RedisOptions,
+  'commandTimeout' | 'enableOfflineQueue' | 'autoResendUnfulfilledCommands' | 'maxRetriesPerRequest'
+>
 
 /** The least board that there can be: one connection, and an exchange that only reads what has changed. */
 export class TestBoard implements Board {
@@ -30,14 +35,16 @@ export class TestBoard implements Board {
     this.#ports = ports
     this.#cluster = cluster
     this.#upstreams = upstreams
-    this.#client = this.#make({ commandTimeout: 300, enableOfflineQueue: cluster })
+    // What was not answered is not asked again behind the back of whoever asked.
+    const once = { autoResendUnfulfilledCommands: false, maxRetriesPerRequest: 0 }
+    this.#client = this.#make({ ...once, commandTimeout: 300, enableOfflineQueue: cluster })
     this.#client.on('ready', () => this.#turn(true))
     this.#client.on('close', () => this.#turn(false))
     void this.#client.connect().catch(() => {})
     this.#timer = setInterval(() => void this.#exchange(), 40)
   }
 
-  #make(options: { commandTimeout?: number; enableOfflineQueue?: boolean }): Redis | Cluster {
+  #make(options: Settings): Redis | Cluster {
     const common = { connectTimeout: 300, disconnectTimeout: 50, maxRetriesPerRequest: null, ...options }
     const made = this.#cluster
       ? new Cluster(
