@@ -111,12 +111,14 @@ export class Visitor {
   #over = false
   #client: Client | undefined
   readonly #port: number
+  readonly #target: string
   readonly #pauseMs: number
   readonly #done: Promise<void>
 
   /** @param pauseMs between an answer and the next request */
-  constructor(port: number, pauseMs: number) {
+  constructor(port: number, pauseMs: number, target = '/') {
     this.#port = port
+    this.#target = target
     this.#pauseMs = pauseMs
     this.#done = this.#run()
   }
@@ -135,7 +137,7 @@ export class Visitor {
     while (!this.#over) {
       try {
         this.#client ??= await dial(this.#port)
-        const reply = await this.#client.ask('/')
+        const reply = await this.#client.ask(this.#target)
         this.statuses.set(reply.status, (this.statuses.get(reply.status) ?? 0) + 1)
         if (reply.status === 200) this.bodies.set(reply.text, (this.bodies.get(reply.text) ?? 0) + 1)
         if (reply.header('connection') === 'close') this.#hangUp()
@@ -172,8 +174,10 @@ export class Visitors implements AsyncDisposable {
   readonly list: readonly Visitor[]
 
   /** @param each how many an instance gets */
-  constructor(sidecars: readonly Sidecar[], each: number, pauseMs: number) {
-    this.list = sidecars.flatMap(({ port }) => Array.from({ length: each }, () => new Visitor(port, pauseMs)))
+  constructor(sidecars: readonly Sidecar[], each: number, pauseMs: number, target?: string) {
+    this.list = sidecars.flatMap(({ port }) =>
+      Array.from({ length: each }, () => new Visitor(port, pauseMs, target)),
+    )
   }
 
   /** Ends them. @returns everything that went wrong */
