@@ -227,6 +227,23 @@ describe('averages', () => {
     assert.equal((await c.round()).members, 3)
     assert.equal(c.ledger.about(c.upstream.peers[0]!, 0)!.members, 3)
   })
+
+  test('of the first few answers no average is made for others, nor of later ones for all at one moment', async () => {
+    const [a, b] = [new Instance('few', 'a'), new Instance('few', 'b')]
+    await rounds(a, b)
+    a.numbers.avg[0] = 10
+    a.answer(0, 2)
+    await a.round()
+    const c = new Instance('few', 'c')
+    await rounds(c, b)
+    assert.deepEqual([b.numbers.avg[0], c.numbers.avg[0]], [0, 0])
+    a.answer(0, 30)
+    await rounds(a, c)
+    assert.deepEqual([b.numbers.avg[0], c.numbers.avg[0]], [0, 0])
+    const d = new Instance('few', 'd')
+    await d.round()
+    assert.equal(d.numbers.avg[0], 10)
+  })
 })
 
 describe('ejections', () => {
