@@ -4,8 +4,9 @@ import type { Board } from '../feedback/fleet/board.ts'
 import { networkHere } from '../feedback/fleet/peer-id.ts'
 import { announce } from './announce.ts'
 import { bullClient } from './bull-client.ts'
-import type { Timers } from './due-queue.ts'
+import type { SharedEnv } from './hands.ts'
 import { hash } from './slots.ts'
+import { within } from './within.ts'
 
 /** When a chunk of a probe is due. */
 export interface Schedule {
@@ -71,7 +72,7 @@ interface Line {
  */
 export class Schedules {
   readonly #board: Board
-  readonly #env: Timers & { random(): number }
+  readonly #env: SharedEnv
   readonly #hands: SchedulesHands
   readonly #options: SchedulesOptions
   readonly #prefix: string
@@ -82,18 +83,13 @@ export class Schedules {
   /** Jobs that are not over, and who is to be told when all are. */
   #jobs = 0
   #idle = () => {}
-  /** Counts the connections, so that what was begun over one does nothing over the next. */
+  /** Counts connections: what was begun over one does nothing over the next. */
   #life = 0
   readonly #mended = new Map<string, number>()
   #sweepAt: number
   #cancel: (() => void) | undefined
 
-  constructor(
-    board: Board,
-    env: Timers & { random(): number },
-    hands: SchedulesHands,
-    options: Partial<SchedulesOptions> = {},
-  ) {
+  constructor(board: Board, env: SharedEnv, hands: SchedulesHands, options: Partial<SchedulesOptions> = {}) {
     this.#board = board
     this.#env = env
     this.#hands = hands
@@ -141,14 +137,13 @@ export class Schedules {
     this.#schedules = new Map()
     // BullMQ's own way to end in good order may wait for Redis forever, and its timers then run on.
     for (const { worker } of this.#lines) worker.pause(true).catch(() => {})
-    let cancel = () => {}
-    const over = new Promise<void>((resolve) => {
-      this.#idle = resolve
-      cancel = this.#env.after(this.#options.stopWithin, resolve)
-    })
     // A job that is given back does not have to be found stalled.
-    if (this.#board.up && this.#jobs > 0) await over
-    cancel()
+    if (this.#board.up && this.#jobs > 0) {
+      const over = new Promise<void>((resolve) => {
+        this.#idle = resolve
+      })
+      await within(this.#options.stopWithin, this.#env.after, over)
+    }
     this.#end()
   }
 

@@ -1,35 +1,15 @@
 import type { Board } from '../feedback/fleet/board.ts'
 import type { Upstream } from '../feedback/upstream.ts'
 import { Schedules, type SchedulesOptions } from './bullmq.ts'
-import type { Timers } from './due-queue.ts'
+import type { Hands, SharedEnv } from './hands.ts'
 import type { LiveProbe } from './live-probe.ts'
 import { afterResult, whenAway, whenBack } from './net.ts'
 import { Outbox } from './outbox.ts'
 import { type Entry, inAir, type Landing, leftOut } from './patient.ts'
-import { type News, newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
+import { newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
 import { type Slot, Slots } from './slots.ts'
 import { type Turn, Turns } from './turns.ts'
-
-/** What whoever holds the entries does with them. */
-export interface Hands {
-  /** Asks; `landed` hears once, also when nobody wants to know any more. */
-  ask(entry: Entry, landed: (landing: Landing) => void): void
-  /** Judges by what this instance alone has seen. */
-  judge(entry: Entry, landing: Landing): void
-  /**
-   * Judges by what all instances have seen.
-   * @param ago how long ago the result came, milliseconds
-   * @param own the landing, where this instance has asked
-   */
-  hear(entry: Entry, record: ProbeRecord, news: News, ago: number, own: Landing | undefined): void
-  /** Has an entry come up at another moment. @param dueAt monotonic milliseconds */
-  put(entry: Entry, dueAt: number): void
-}
-
-export interface SharedEnv extends Timers {
-  /** Uniform in [0, 1). */
-  random(): number
-}
+import { within } from './within.ts'
 
 /** Times in milliseconds. */
 export interface SharedOptions extends SchedulesOptions {
@@ -58,6 +38,8 @@ export class Shared {
   /** Those that came up by themselves in one moment. */
   #due: Slot[] = []
   readonly #outbox: Outbox
+  /** What came up by itself and is not over. */
+  readonly #nets = new Set<Promise<void>>()
   /** The server's clock minus the monotonic one; undefined until it has told the time since it was reached. */
   #clock: number | undefined
   /** Monotonic moment of the first connection, and of the last one after a loss. */
@@ -121,14 +103,21 @@ export class Shared {
     this.#stopped = true
     for (const stop of this.#stops) stop()
     this.#cancelClearing?.()
-    await this.#schedules.stop()
+    // A turn that was not given back would keep the others waiting.
+    const nets = this.#board.up ? Promise.all(this.#nets) : Promise.resolve()
+    await Promise.all([
+      within(this.#options.stopWithin ?? 500, this.#env.after, nets),
+      this.#schedules.stop(),
+    ])
   }
 
   #claimDue(): void {
     const due = this.#due
     this.#due = []
     for (const [probe, slots] of Map.groupBy(due, ({ entries }) => entries[0]!.probe)) {
-      void this.#claim(probe, slots, this.#turns.job(), true)
+      const net = this.#claim(probe, slots, this.#turns.job(), true)
+      this.#nets.add(net)
+      void net.then(() => this.#nets.delete(net))
     }
   }
 
@@ -149,7 +138,7 @@ export class Shared {
    * @param net whether they came up by themselves and not by a schedule
    */
   async #claim(probe: LiveProbe, slots: readonly Slot[], job: string, net: boolean): Promise<void> {
-    if (slots.length === 0) return
+    if (slots.length === 0 || this.#stopped) return
     const wanted = slots.map(({ field }) => this.#turns.want(field))
     const claimed = await this.#turns.claim(probe.upstream, wanted, job, probe).catch(() => undefined)
     if (claimed) this.#setClock(claimed.now)
@@ -161,7 +150,7 @@ export class Shared {
       const turn = wanted[i]!
       if (claimed === undefined) {
         // Redis is away, or is about to be found so; the turn may be this instance's all the same.
-        if (net && free) void this.#ask(slot, turn, job, false)
+        if (net && free) asked.push(this.#ask(slot, turn, job, false))
       } else if (claimed.given.has(turn)) {
         asked.push(free ? this.#ask(slot, turn, job, true) : this.#tell(slot, turn, job, nothing, true))
         // Nobody else has asked in time: the schedule may be lost. Where peers are left out, that means less.
