@@ -133,12 +133,12 @@ for (const count of [1, 3, 10]) {
     make(count)
     await until(() => asked.length >= 2)
     asked = []
-    await sleep(2000)
-    assert.ok(asked.length >= 7 && asked.length <= 11, `${asked.length} in 10 intervals`)
+    await sleep(1400)
+    assert.ok(asked.length >= 5 && asked.length <= 8, `${asked.length} in 7 intervals`)
     await sleep(100)
     for (const instance of instances) {
       assert.ok(Math.abs(instance.counted() - instances[0]!.counted()) <= 1)
-      assert.ok(instance.counted() >= 8, 'all hear of all')
+      assert.ok(instance.counted() >= 6, 'all hear of all')
     }
     assert.deepEqual(await schedulers(), ['backend/health/0-1'])
   })
@@ -200,7 +200,7 @@ test('a shorter interval takes effect at once, without a burst', async () => {
 test('a schedule that was written by halves heals', async () => {
   const [instance] = make(2)
   await until(() => asked.length >= 2)
-  for (const part of ['*:delayed', '*:repeat', '*:repeat:*']) {
+  for (const part of ['*:delayed', '*:repeat:*']) {
     for (const key of (await server.command('KEYS', part)) as string[]) await server.command('DEL', key)
     const before = instance!.counted()
     asked = []
@@ -302,12 +302,12 @@ test('instances that know different peers have all of them asked', async () => {
   const second = new Instance('second', { peers: [{ down: true }, 1, 1] })
   await sleep(400)
   asked = []
-  await sleep(2000)
+  await sleep(1600)
   const times = (peer: string) => asked.filter((one) => one.peer === peer).length
   for (const peer of ['a', 'b', 'c']) {
-    assert.ok(times(peer) >= 5 && times(peer) <= 11, `${peer}: ${times(peer)} in 10 intervals`)
+    assert.ok(times(peer) >= 4 && times(peer) <= 9, `${peer}: ${times(peer)} in 8 intervals`)
   }
-  assert.ok(first.counted(1) >= 6 && second.counted(1) >= 6)
+  assert.ok(first.counted(1) >= 5 && second.counted(1) >= 5)
 })
 
 test('a newcomer learns of an ill peer at once, and who found it', async () => {
