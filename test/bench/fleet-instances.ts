@@ -18,8 +18,6 @@ export interface Sketch {
   readonly part: number
   /** Milliseconds. */
   readonly interval: number
-  /** Whether to time what keeps the thread busy at a stretch, which takes all of a core. */
-  readonly spin: boolean
 }
 
 /** What it counted from `begin` to `end`. Times in milliseconds. */
@@ -29,7 +27,7 @@ export interface Counted {
   readonly roundTrips: readonly number[]
   /** CPU of the process, without what the simulated traffic took. */
   readonly cpu: number
-  /** Of each exchange: how long it took to gather and send, and the longest stretch until the next. */
+  /** Of each exchange: how long it took to gather and send, and all else that was done until the next. */
   readonly sending: readonly number[]
   readonly hearing: readonly number[]
 }
@@ -43,8 +41,7 @@ class Instance {
   readonly hearing: number[] = []
   trafficMs = 0
   #seen = 0
-  #longest = 0
-  #turnAt = 0
+  #activeAt = 0
 
   constructor({ url, group, peers, part, interval }: Sketch, place: number) {
     const busy = new BusyGroup(peers, part, place + 1)
@@ -87,22 +84,16 @@ class Instance {
     const { exchanges, roundTripMs } = this.fleet
     if (exchanges > this.#seen) {
       this.roundTrips.push(roundTripMs!)
-      this.hearing.push(this.#longest)
+      this.hearing.push(activeMs() - this.#activeAt)
     }
     this.#seen = exchanges
-    this.#longest = 0
     const began = performance.now()
     busy.traffic(began)
     const at = performance.now()
     this.trafficMs += at - began
     run()
-    this.#turnAt = performance.now()
-    this.sending.push(this.#turnAt - at)
-  }
-
-  /** One stretch in which nothing else could run. */
-  stretch(from: number, to: number): void {
-    this.#longest = Math.max(this.#longest, to - Math.max(from, this.#turnAt))
+    this.sending.push(performance.now() - at)
+    this.#activeAt = activeMs()
   }
 
   forget(): void {
@@ -143,17 +134,12 @@ async function main(sketch: Sketch): Promise<void> {
     process.send!(counted, () => process.exit())
   })
   process.on('disconnect', () => process.exit())
-  if (sketch.spin) spin(instances[0]!, performance.now())
   process.send!(ready)
 }
 
-/** Looks at the clock whenever the thread has nothing else to do: what lies between two looks is one stretch. */
-function spin(instance: Instance, before: number): void {
-  setImmediate(() => {
-    const now = performance.now()
-    instance.stretch(before, now)
-    spin(instance, now)
-  })
+/** How long the thread has not been waiting for something to happen, ever. */
+function activeMs(): number {
+  return performance.eventLoopUtilization().active
 }
 
 if (import.meta.main) await main(JSON.parse(process.argv[2]!) as Sketch) // as fleet-measure.ts writes it

@@ -49,7 +49,7 @@ let groups = 0
 /** Runs one cell on a server that does nothing else. */
 export async function measure(server: RedisServer, cell: Cell, times: Times): Promise<Cost> {
   await server.command('FLUSHALL')
-  const { child, counted, end } = await start(server, { ...cell, spin: false })
+  const { child, counted, end } = await start(server, cell)
   try {
     await sleep(times.warm)
     child.send('begin')
@@ -80,15 +80,17 @@ export async function measure(server: RedisServer, cell: Cell, times: Times): Pr
   }
 }
 
-/** How long one instance keeps its thread busy at a stretch, milliseconds: ordinarily, and at most. */
+/** How long an exchange keeps the thread of an instance busy, milliseconds: ordinarily, and at most. */
 export interface Stretches {
+  /** At a stretch. */
   readonly sending: readonly [median: number, most: number]
+  /** From when the answer comes: at a stretch or in a few. */
   readonly hearing: readonly [median: number, most: number]
 }
 
 export async function stretches(server: RedisServer, peers: number, times: Times): Promise<Stretches> {
   await server.command('FLUSHALL')
-  const { child, counted, end } = await start(server, { instances: 1, peers, part: 1, spin: true })
+  const { child, counted, end } = await start(server, { instances: 1, peers, part: 1 })
   try {
     await sleep(times.warm)
     child.send('begin')

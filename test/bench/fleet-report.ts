@@ -17,9 +17,15 @@ export function tooMuch(cell: Cell, before: Cost | undefined): Full | undefined 
   return expected > most || isFull(before) ? { cell, expected } : undefined
 }
 
-/** Whether Redis, or the machine, could not keep up. */
-export function isFull({ cell, cpu, exchanges }: Cost): boolean {
-  return cpu > most || exchanges < (0.85 * cell.instances * 1000) / interval
+/** Whether Redis could not keep up, or hardly. */
+function isFull({ cpu }: Cost): boolean {
+  return cpu > most
+}
+
+/** Whether there were fewer exchanges than are due, since something else than Redis had no time: then it says little. */
+export function isStarved(cost: Cost): boolean {
+  const { cell, exchanges } = cost
+  return !isFull(cost) && exchanges < (0.85 * cell.instances * 1000) / interval
 }
 
 /** How costs grow with the number of instances, by all cells with the same peers. */
@@ -75,7 +81,7 @@ export function row(cost: Cost | Full): string {
     instances,
     exchanges.toFixed(0),
     whole(commands),
-    percent(cpu) + (isFull(cost) ? ' (full)' : ''),
+    percent(cpu) + (isFull(cost) ? ' (full)' : isStarved(cost) ? ' (instances starved)' : ''),
     percent(cpu / instances),
     whole(received / 1000),
     whole(sent / 1000),

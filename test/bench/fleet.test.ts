@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { redisServer } from '../support/redis.ts'
 import { type Cost, measure } from './fleet-measure.ts'
-import { growth, power, row, tooMuch } from './fleet-report.ts'
+import { growth, isStarved, power, row, tooMuch } from './fleet-report.ts'
 
 const times = { warm: 200, measured: 700 }
 
@@ -55,6 +55,8 @@ test('what would be too much for Redis is not tried, and the table says so', () 
   const cell = { instances: 50, peers: 1000, part: 1 }
   assert.equal(tooMuch(cell, cost(25, 0.2)), undefined)
   assert.equal(tooMuch(cell, undefined), undefined)
+  assert.equal(isStarved(cost(25, 0.5)), false)
+  assert.equal(isStarved({ ...cost(25, 0.5), exchanges: 90 }), true)
   const full = tooMuch(cell, cost(25, 0.5))!
   assert.equal(full.expected, 1)
   assert.match(row(full), /^\| 1,000 \| 50 \| full \(100 % of a core\)/)

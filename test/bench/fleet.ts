@@ -1,7 +1,7 @@
 import { cpus, loadavg } from 'node:os'
 import { redisServer } from '../support/redis.ts'
 import { type Cost, measure, stretches } from './fleet-measure.ts'
-import { type Full, growthText, head, isFull, row, tooMuch } from './fleet-report.ts'
+import { type Full, growthText, head, isStarved, row, tooMuch } from './fleet-report.ts'
 
 /*
  * What the fleet costs Redis, by instances and peers: instances are real ones, with a connection each, and their peers'
@@ -46,14 +46,14 @@ export async function run(): Promise<void> {
         )
       }
       // A start costs what it costs whatever comes after: fewer than three say little.
-      const fitted = costs.filter((cost) => cost.cell.instances >= 3 && !isFull(cost))
+      const fitted = costs.filter((cost) => cost.cell.instances >= 3 && !isStarved(cost))
       if (fitted.length > 1) texts.push(growthText(fitted))
     }
     console.log(`\n${100 * part} % of the peers have traffic in an interval\n\n${head}`)
     for (const one of rows) console.log(row(one))
     console.log(`\n${texts.join('\n')}`)
   }
-  console.log('\nHow long an exchange keeps the thread of an instance busy at a stretch, ms, median and most')
+  console.log('\nHow long an exchange keeps the thread of an instance busy, ms, median and most')
   for (const count of peers) {
     const { sending, hearing } = await stretches(server, count, times)
     const text = ([median, most]: readonly [number, number]) => `${median.toFixed(2)}, ${most.toFixed(2)}`
