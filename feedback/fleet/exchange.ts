@@ -88,12 +88,12 @@ export interface Heard {
 }
 
 /**
- * KEYS[4] is what this instance has told; ARGV: 1 keep, 2 id, 3 ttl, 4 and 5 the epoch and version it knows, 6
- * and 7 its requests and retries since the last time, 8 how many members it has known in this epoch or the one before, 9 what the keys of `told` begin
- * with, 10 the numbers of all updates, one after the other, and then of each the field of its peer. The answer has the
- * records of these peers first, in their order, and then of others what has changed.
+ * KEYS[4] is what this instance has told; ARGV: 1 keep, 2 id, 3 ttl, 4 and 5 the epoch and version it knows, 6 and 7 its
+ * requests and retries since the last time, 8 how many members it has known in this epoch or the one before, 9 what the
+ * keys of `told` begin with, 10 the numbers of all updates, one after the other (see wire.ts), and then of each the
+ * field of its peer. The answer has the records of these peers first, in their order, and then what else has changed.
  *
- * It is what Redis has to do most: so it makes few tables and texts, and asks for everything in few commands.
+ * Redis has nothing to do as often as this: so few commands are given, and few tables and texts are made for each peer.
  */
 export const exchange: Script = script(
   'exchange',
@@ -221,6 +221,8 @@ if listed and redis.call('HGET', mine, '') ~= epoch then
   restart()
   listed = false
 end
+-- What comes after a silence may have been on its way all the time: it counts, and is no news.
+local prompt = listed and now - listed < 2000 or not listed and ARGV[4] ~= epoch
 local fresh = 0
 if ARGV[4] ~= epoch or since >= v then fresh, since = 1, 0 end
 if not listed then
@@ -284,9 +286,9 @@ for i, name in ipairs(names) do
       toldEnd = toldEnd + 2
     end
     r[2], r[3], r[7] = r[2] + answered, r[3] + good, r[7] + ejections
-    if ejections > 0 then r[8] = t end
+    if ejections > 0 and prompt then r[8] = t end
     r[9], r[10] = r[9] + values, r[10] + valueSum
-    if values > 0 then r[11] = math.max(r[11], t - valueAge) end
+    if values > 0 and prompt then r[11] = math.max(r[11], t - valueAge) end
     shift(r, p, after)
     if r[1] > 0 then packed = closeRecord(r) end
   end
