@@ -50,6 +50,7 @@ export class Fleet implements FleetFacts, Board {
   /** By lower-case name. */
   #groups = new Map<string, Shared>()
   #cancel: (() => void) | undefined
+  #stopped = false
   #exchanges = 0
   #failures = 0
   #roundTripMs: number | undefined
@@ -94,10 +95,12 @@ export class Fleet implements FleetFacts, Board {
 
   /** Takes leave of the others. Ends soon, whatever Redis does; never rejects. */
   async stop(): Promise<void> {
+    this.#stopped = true
     this.#cancel?.()
-    this.#cancel = () => {}
-    await Promise.all(Array.from(this.#groups.values(), (shared) => this.#depart(shared)))
+    // What is still to be heard must not be taken in any more.
+    const groups = this.#groups
     this.#groups = new Map()
+    await Promise.all(Array.from(groups.values(), (shared) => this.#depart(shared)))
     await this.#link.stop()
   }
 
@@ -110,7 +113,7 @@ export class Fleet implements FleetFacts, Board {
   }
 
   #arm(): void {
-    if (this.#cancel !== undefined) this.#cancel()
+    this.#cancel?.()
     const { interval } = this.options
     this.#cancel = this.#env.after(interval * (1 - jitter + 2 * jitter * this.#env.random()), () =>
       this.#tick(),
@@ -118,6 +121,8 @@ export class Fleet implements FleetFacts, Board {
   }
 
   #tick(): void {
+    // Redis may be found again while it is being left.
+    if (this.#stopped) return
     this.#arm()
     for (const shared of this.#groups.values()) {
       const { ledger, pending } = shared

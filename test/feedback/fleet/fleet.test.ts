@@ -1,0 +1,105 @@
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { monotonic } from '../../../feedback/clock.ts'
+import { Fleet } from '../../../feedback/fleet/fleet.ts'
+import type { Upstream } from '../../../feedback/upstream.ts'
+import { group } from '../../support/peers.ts'
+import { type RedisServer, redisServer } from '../../support/redis.ts'
+import { until } from '../../support/until.ts'
+
+let server: RedisServer
+before(async () => {
+  server = await redisServer()
+})
+after(() => server.stop())
+
+function fleetOf(name: string): Fleet {
+  return new Fleet(
+    {
+      urls: [server.url],
+      group: 'app',
+      name,
+      prefix: 'evenkeel',
+      interval: 50,
+      ttl: 1000,
+      timeout: 1000,
+      sentinel: undefined,
+      cluster: false,
+      user: undefined,
+      password: undefined,
+      ca: undefined,
+      cert: undefined,
+      key: undefined,
+      required: false,
+    },
+    {
+      now: monotonic,
+      wall: Date.now,
+      random: Math.random,
+      after(ms, run) {
+        const timer = setTimeout(run, ms).unref()
+        return () => clearTimeout(timer)
+      },
+      say() {},
+    },
+  )
+}
+
+let groups = 0
+
+/** A group that is shared, with a peer whose limit is. */
+function limited(name = `limited${groups++}`): Upstream {
+  const upstream = group([{ max_conns: 12, max_conns_scope: 'fleet' }], { name })
+  return Object.assign(upstream, { fleet: true })
+}
+
+test('an answer that comes while the fleet is being left changes nothing any more', async () => {
+  const upstream = limited()
+  const fleet = fleetOf('one')
+  fleet.use([upstream])
+  fleet.start()
+  const { lease } = upstream.zone.peers
+  await until(() => lease[0]! > 0)
+  server.pause()
+  // By now an exchange is under way.
+  await sleep(100)
+  const stopped = fleet.stop()
+  assert.equal(lease[0], 0)
+  server.resume()
+  await stopped
+  await sleep(50)
+  assert.equal(lease[0], 0, 'the limit is this instance’s own again')
+  assert.equal(fleet.upstream(upstream), undefined)
+})
+
+test('an answer for a group that a reload has taken out changes nothing any more', async () => {
+  const [kept, gone] = [limited(), limited()]
+  const fleet = fleetOf('two')
+  fleet.use([kept, gone])
+  fleet.start()
+  await until(() => kept.zone.peers.lease[0]! > 0 && gone.zone.peers.lease[0]! > 0)
+  server.pause()
+  await sleep(100)
+  fleet.use([kept])
+  server.resume()
+  await sleep(150)
+  assert.equal(gone.zone.peers.lease[0], 0)
+  assert.ok(kept.zone.peers.lease[0]! > 0)
+  await fleet.stop()
+})
+
+test('whoever ends is gone for the others at their next exchange', async () => {
+  const [mine, others] = [limited('common'), limited('common')]
+  const [one, other] = [fleetOf('one'), fleetOf('other')]
+  for (const [fleet, upstream] of [[one, mine] as const, [other, others] as const]) {
+    fleet.use([upstream])
+    fleet.start()
+  }
+  await until(() => other.upstream(others)?.members === 2)
+  const from = performance.now()
+  await one.stop()
+  await until(() => other.upstream(others)?.members === 1)
+  assert.ok(performance.now() - from < 500, 'long before the ttl of a second')
+  await other.stop()
+})
