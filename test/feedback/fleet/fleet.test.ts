@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { monotonic } from '../../../feedback/clock.ts'
 import { Fleet } from '../../../feedback/fleet/fleet.ts'
+import { holdConn } from '../../../feedback/held.ts'
 import type { Upstream } from '../../../feedback/upstream.ts'
 import { group } from '../../support/peers.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
@@ -62,7 +63,8 @@ test('an answer that comes while the fleet is being left changes nothing any mor
   const { lease } = upstream.zone.peers
   await until(() => lease[0]! > 0)
   server.pause()
-  // By now an exchange is under way.
+  // There is something to tell, and soon an exchange is under way.
+  holdConn(upstream.zone, 0, 1)
   await sleep(100)
   const stopped = fleet.stop()
   assert.equal(lease[0], 0)
@@ -80,6 +82,7 @@ test('an answer for a group that a reload has taken out changes nothing any more
   fleet.start()
   await until(() => kept.zone.peers.lease[0]! > 0 && gone.zone.peers.lease[0]! > 0)
   server.pause()
+  for (const { zone } of [kept, gone]) holdConn(zone, 0, 1)
   await sleep(100)
   fleet.use([kept])
   server.resume()
