@@ -47,6 +47,8 @@ const nobody: PeerRecord = {
 const none: Lease = { leased: 0, short: false }
 const nothing: Part = { stuck: 0, stuckStart: 0, weight: 0, weighted: 0, conns: 0, leased: 0 }
 
+/** What is told after a longer silence is no news, milliseconds. */
+const promptMs = 2000
 /** How many that are overdue one exchange takes out. */
 const burials = 8
 /** A sum of weights below this is what rounding has left of none. */
@@ -75,11 +77,12 @@ export class FleetStore {
     this.#buryOverdue(sent, now)
     const known = this.#members.get(sent.id)
     const current = sent.epoch === this.#epoch && sent.version < this.#version
+    const prompt = known ? now - known.heardAt < promptMs : sent.epoch !== this.#epoch
     const member = known ?? { heardAt: now, parts: new Map<string, Part>() }
     member.heardAt = now
     this.#members.set(sent.id, member)
     const at = now - this.#born
-    const leases = sent.updates.map(({ name, update }) => this.#take(member, name, update, sent, at))
+    const leases = sent.updates.map(({ name, update }) => this.#take(member, name, update, sent, at, prompt))
     this.#requests += sent.requests
     this.#retries += sent.retries
     const since = current ? sent.version : 0
@@ -119,7 +122,7 @@ export class FleetStore {
   }
 
   /** @returns what the instance may have in progress by its lease */
-  #take(member: Member, name: string, update: Update, sent: Sent, at: number): number {
+  #take(member: Member, name: string, update: Update, sent: Sent, at: number, prompt: boolean): number {
     const record = this.#records.get(name)?.record ?? nobody
     const before = member.parts.get(name)
     const own = before ?? nothing
@@ -142,10 +145,10 @@ export class FleetStore {
       answers: record.answers + update.answers,
       good: record.good + update.good,
       ejections: record.ejections + update.ejections,
-      ejectedAt: update.ejections > 0 ? at : record.ejectedAt,
+      ejectedAt: update.ejections > 0 && prompt ? at : record.ejectedAt,
       values: record.values + update.values,
       valueSum: record.valueSum + update.valueSum,
-      valueAt: update.values > 0 ? Math.max(record.valueAt, at - update.valueAge) : record.valueAt,
+      valueAt: update.values > 0 && prompt ? Math.max(record.valueAt, at - update.valueAge) : record.valueAt,
       ...shifted(record, own, part),
       shortAt: short ? at : record.shortAt,
     })
