@@ -127,7 +127,9 @@ export class Fleet implements FleetFacts, Board {
     for (const shared of this.#groups.values()) {
       const { ledger, pending } = shared
       if (this.#env.now() - (ledger.heardAt ?? Number.NEGATIVE_INFINITY) > this.options.ttl) ledger.cutOff()
-      if (!pending && this.#link.up) void this.#exchange(shared)
+      if (pending) continue
+      if (this.#link.up) void this.#exchange(shared)
+      else ledger.skip()
     }
   }
 

@@ -96,7 +96,8 @@ function hearEjections(
   { own, shift, serverAt, now }: Reading,
 ): boolean {
   const ejections = record.ejections - before.ejections - (own?.ejections ?? 0)
-  if (ejections <= 0 || serverAt - record.ejectedAt > newsMs) return false
+  // No moment is known of one that was long on its way.
+  if (ejections <= 0 || record.ejectedAt === 0 || serverAt - record.ejectedAt > newsMs) return false
   const { peer } = entry
   if (peer.zone.peers.goodAt[peer.index]! > record.ejectedAt + shift) return false
   if (!setAside(peer, upstream.single, now)) return false

@@ -4,7 +4,7 @@ import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
 import type { Heard, PeerRecord, Update } from './exchange.ts'
 import type { FleetPeerFacts } from './facts.ts'
-import { type Entry, enter, lookAt } from './gather.ts'
+import { type Entry, enter, lookAt, skip } from './gather.ts'
 import { hearPeer } from './hear.ts'
 import { fairLease } from './leases.ts'
 import { peerId } from './peer-id.ts'
@@ -200,6 +200,16 @@ export class Ledger {
     this.#at = heard.at
     this.#heardAt = now
     this.#cut = false
+  }
+
+  /** Nobody can be told anything now, and later it would be taken for new. */
+  skip(): void {
+    const { zone } = this.#upstream
+    zone.enter()
+    this.#requests = zone.get('requests')
+    this.#retries = zone.get('retries')
+    for (const entry of this.#entries.values()) skip(entry)
+    zone.leave()
   }
 
   /** No answer came, or none in time. */

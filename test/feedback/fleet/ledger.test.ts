@@ -293,6 +293,46 @@ describe('ejections', () => {
     await b.round()
     assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
   })
+
+  test('what is told after a silence, and may have been on its way for long, is no news', async () => {
+    const [a, b] = [new Instance('delayed', 'a'), new Instance('delayed', 'b')]
+    await rounds(a, b)
+    eject(a)
+    const { members } = groupKeys('evenkeel', 'test', 'delayed')
+    await redis.zincrby(members, -2500, 'a')
+    await rounds(a, b)
+    assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
+    eject(a)
+    await rounds(a, b)
+    assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), 'unavailable', 'but the next one is')
+  })
+
+  test('so it is where the instance had been given up meanwhile', async () => {
+    const [a, b] = [new Instance('buried', 'a'), new Instance('buried', 'b')]
+    await rounds(a, b)
+    eject(a)
+    const { members } = groupKeys('evenkeel', 'test', 'buried')
+    await redis.zincrby(members, -2 * ttl, 'a')
+    await rounds(b, a, b)
+    assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
+  })
+})
+
+test('what an instance sees while it cannot tell anybody it does not tell later', async () => {
+  const [a, b] = [new Instance('skipped', 'a'), new Instance('skipped', 'b')]
+  await rounds(a, b)
+  a.answer(0, 10, 0)
+  a.numbers.unavailable[0]! += 1
+  a.upstream.zone.add('requests', 10)
+  a.upstream.zone.add('retries', 10)
+  a.ledger.skip()
+  await rounds(a, b, a, b)
+  assert.equal(b.numbers.ok[0], 1)
+  assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
+  assert.deepEqual(recent(b.upstream.zone, 10_000, b.clock.now()), { requests: 0, retries: 0 })
+  a.answer(0, 10, 0)
+  await rounds(a, b)
+  assert.ok(b.numbers.ok[0]! < 0.5, 'from then on it tells again')
 })
 
 test('retries of other instances count against the budget, for as long as its window lasts', async () => {
