@@ -12,6 +12,8 @@ export class Peer {
   health = 200
   /** Whether requests of clients are reset. */
   resets = false
+  /** Port of the instance whose next request fails, and no other. */
+  failsNext: number | undefined
   /** Requests of clients, and moments of probes of the instances that share, monotonic milliseconds. */
   requests = 0
   probedAt: number[] = []
@@ -42,6 +44,10 @@ export class Peer {
     this.requests += 1
     this.askedAt?.push(performance.now())
     if (this.resets) return exchange.reset()
+    if (this.failsNext !== undefined && exchange.head.header('x-port') === `${this.failsNext}`) {
+      this.failsNext = undefined
+      return exchange.reply({ status: 503 })
+    }
     this.busy += 1
     this.peak = Math.max(this.peak, this.busy)
     if (this.after > 0) await Promise.race([sleep(this.after), exchange.gone])
@@ -72,7 +78,8 @@ export class Instance {
 
   /** @returns undefined where there is no such series */
   async metric(name: string): Promise<number | undefined> {
-    const text = await (await fetch(`${this.sidecar.admin}/metrics`)).text()
+    const signal = AbortSignal.timeout(5000)
+    const text = await (await fetch(`${this.sidecar.admin}/metrics`, { signal })).text()
     const line = text.split('\n').find((one) => one.startsWith(`${name} `) || one.startsWith(`${name}{`))
     return line === undefined ? undefined : Number(line.slice(line.lastIndexOf(' ') + 1))
   }
@@ -173,6 +180,7 @@ http {
       proxy_pass http://shop;
       proxy_http_version 1.1;
       proxy_set_header Connection "";
+      proxy_set_header X-Port $server_port;
       proxy_next_upstream error timeout http_503;
       upstream_probe health ${scope} interval=${probeMs}ms fails=2 passes=2;
     }

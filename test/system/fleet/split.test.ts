@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { eventually } from '../../support/invariants.ts'
 import { redisServer } from '../../support/redis.ts'
 import { relay } from '../../support/relay.ts'
 import { type Peer, shop } from '../../support/shop.ts'
@@ -77,4 +78,33 @@ test('instances that are cut off go on by themselves, and come back without a st
   limited!.peak = limited!.busy
   await sleep(1000)
   assert.ok(limited!.peak <= limit, `${limited!.peak} at once afterwards`)
+})
+
+test('what was on its way for seconds is no news when it arrives', async () => {
+  await using redis = await redisServer()
+  await using way = await relay(redis.port)
+  await using open = await shop({
+    fleets: [`redis://127.0.0.1:${way.port} ttl=5s`, `${redis.url} ttl=5s`],
+    alone: false,
+  })
+  await open.begin()
+  await open.together()
+  const [peer] = open.good
+  const [one, two] = open.instances
+  way.swallow()
+  // It fails once, and one instance tells of it before it knows that it is cut off.
+  const before = one!.stateLines.length
+  peer!.failsNext = one!.sidecar.port
+  await eventually('it is set aside', () => one!.stateLines.length > before)
+  await open.apart(3000, [one!])
+  const watch = two!.stateLines.length
+  await sleep(2500)
+  // Nothing tells this one by now that the peer is well.
+  await two!.load!.stop()
+  await sleep(300)
+  await way.heal({ late: true })
+  await open.together()
+  await sleep(500)
+  assert.deepEqual(two!.stateLines.slice(watch), [])
+  for (const { load } of open.instances) assert.deepEqual(load!.failures, [])
 })
