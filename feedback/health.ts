@@ -51,10 +51,12 @@ export function exclusion(peer: Peer, single: boolean, now: number): ExclusionRe
 
 /** Whether it has as many requests in progress as it may have. */
 export function full(peer: Peer): boolean {
+  const most = connsLimit(peer)
+  if (most === 0) return false
   const { conns, lease } = peer.zone.peers
   const count = conns[peer.index]!
-  const most = connsLimit(peer)
-  if (most > 0 && count >= most) return true
+  if (count >= most) return true
+  if (peer.options.max_conns_scope !== 'fleet') return false
   const leased = lease[peer.index]!
   return leased > 0 && count >= leased - 1
 }
