@@ -153,9 +153,9 @@ export class Ledger {
         const own = told.get(name)
         if (own) {
           entry.sent = own.update
-          // What is in progress counts as leased, also where it is more than the instance is to have.
-          if (own.update.limit > 0)
-            zone.peers.lease[entry.peer.index] = Math.min(own.lease, own.update.want) + 1
+          if (own.update.limit > 0) {
+            zone.peers.lease[entry.peer.index] = allowed(own.update, own.lease, heard.peers.get(name)) + 1
+          }
         } else if (heard.fresh) entry.sent = 'nothing'
         const record = heard.peers.get(name)
         if (heard.fresh) entry.heard = undefined
@@ -295,6 +295,15 @@ export class Ledger {
     for (const { peer } of this.#entries.values()) if (zone.peers.stuckCount[peer.index]! > 0) count += 1
     zone.set('stuckPeers', count)
   }
+}
+
+/**
+ * How many may be in progress from now on. What is in progress counts as leased even where that makes more than the limit
+ * in all, as after an instance was thought dead; then nothing more is begun until enough has ended.
+ */
+function allowed({ limit, want }: Update, leased: number, record: PeerRecord | undefined): number {
+  const others = record === undefined ? 0 : record.leased - leased
+  return Math.max(0, Math.min(leased, want, limit - others))
 }
 
 const leaving: Update = {

@@ -429,10 +429,21 @@ describe('a limit for the fleet', () => {
     }
     assert.equal(lease(b), 10)
     await a.round()
-    assert.equal(lease(a), 5, 'what is in progress is not taken away')
-    load(a, 1)
-    await a.round()
-    assert.equal(lease(a), 1)
+    assert.equal(lease(a), 0, 'nothing more is begun as long as all is leased')
+    assert.equal(a.numbers.conns[0], 5)
+    // Both have as much to do as they are allowed, and what is in progress ends bit by bit.
+    for (let i = 0; i < 20; i++) {
+      for (const one of [a, b]) {
+        const running = one.numbers.conns[0]!
+        load(one, Math.max(lease(one), running - 1))
+        one.upstream.zone.add('requests', 1)
+        await one.round()
+        one.clock.move(200)
+      }
+    }
+    const running = [a, b].map(({ numbers }) => numbers.conns[0]!)
+    assert.ok(running[0]! + running[1]! <= 10, `${running}`)
+    assert.ok(Math.min(...running) >= 4, `each has its part again: ${running}`)
   })
 
   test('when Redis has forgotten everything nobody gets more than what it had or a fair part', async () => {
