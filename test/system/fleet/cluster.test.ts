@@ -25,7 +25,7 @@ test('a cluster keeps what belongs together in one place, and goes on without a 
   await open.together(10_000)
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
 })
 
 /** Lets clients ask for a while with nothing wrong. @returns from and to */

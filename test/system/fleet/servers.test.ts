@@ -31,7 +31,7 @@ test('a master that is made a replica is left for the new one, and so is one tha
   await open.together()
   await open.oneProbe()
   first.untouched()
-  first.fast(quiet)
+  await first.fast(quiet)
   for (const said of first.fleetLines) assert.ok(said.length <= 2, said.join('\n'))
   await follows(redis.master, sentinel!, redis.name)
   const second = open.watch()
@@ -41,7 +41,7 @@ test('a master that is made a replica is left for the new one, and so is one tha
   await open.together()
   await open.oneProbe()
   second.untouched()
-  second.fast(quiet)
+  await second.fast(quiet)
   for (const said of second.fleetLines) assert.equal(said.length, 2, said.join('\n'))
 })
 
@@ -89,7 +89,7 @@ test('a server that turns read-only is left for the next one, and nothing comes 
   await eventually('the new one is told', async () => Number(await two.command('DBSIZE')) > 0)
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
   for (const said of watch.fleetLines) {
     assert.equal(said.length, 2, said.join('\n'))
     assert.match(said[0]!, /cannot be used \(it is a read-only replica\)/)
@@ -129,5 +129,5 @@ test('a Redis that evicts keys is warned of, and what is lost is unknown and not
   await open.together()
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
 })

@@ -66,7 +66,7 @@ test('instances that are cut off go on by themselves, and come back without a st
   await open.oneProbe()
   await sleep(Math.max(0, healedAt + 4000 - performance.now()))
   watch.untouched()
-  watch.fast([from, to])
+  await watch.fast([from, to])
   assert.ok(limited!.peak <= limit + 2 * Math.floor(limit / 4), `${limited!.peak} at once when it heals`)
   for (const peer of open.good) {
     const usual = densest(peer, from, to)

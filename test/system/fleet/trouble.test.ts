@@ -52,7 +52,7 @@ test('a Redis that is stopped, and comes back empty, costs no client anything', 
   await open.together()
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
   onceEach(watch.fleetLines)
 })
 
@@ -65,7 +65,7 @@ test('a Redis that hangs for three seconds costs no client anything', async () =
   await open.together()
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
   onceEach(watch.fleetLines)
 })
 
@@ -81,7 +81,7 @@ test('scripts that Redis has forgotten are sent again, without a word', async ()
   await open.together()
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
   assert.deepEqual(watch.fleetLines, [[], []])
   for (const [i, instance] of open.instances.entries()) {
     assert.equal(await instance.metric('evenkeel_fleet_exchange_failures_total'), failures[i])
@@ -97,7 +97,7 @@ test('a Redis that loses all keys is told anew, and no peer comes back by that',
   await open.together()
   await open.oneProbe()
   watch.untouched()
-  watch.fast(quiet)
+  await watch.fast(quiet)
   assert.deepEqual(watch.fleetLines, [[], []])
   for (const instance of open.instances) {
     assert.ok((await instance.metric('evenkeel_upstream_fleet_resets_total'))! >= 5)
