@@ -65,7 +65,7 @@ export class SteadyLoad implements AsyncDisposable {
   /** The time that 99 of 100 answers took at most, of those that were asked for between two moments. */
   p99(from: number, to: number): number {
     const times = this.#answers.filter(({ at }) => at >= from && at < to).map(({ ms }) => ms)
-    if (times.length < 100) throw new Error(`only ${times.length} answers between ${from} and ${to}`)
+    if (times.length < 50) throw new Error(`only ${times.length} answers between ${from} and ${to}`)
     return times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!
   }
 

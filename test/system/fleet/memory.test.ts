@@ -75,7 +75,7 @@ test('nothing is kept for a Redis that hangs or is gone, however many requests c
     const grown = after.map((bytes, i) => bytes - before[i]!)
     const asked = loads.map(({ answered }, i) => answered - from[i]!)
     for (const load of loads) assert.deepEqual(load.failures, [])
-    for (const [i, count] of asked.entries()) assert.ok(count > 2000, `only ${count} requests came to ${i}`)
+    for (const [i, count] of asked.entries()) assert.ok(count > 500, `only ${count} requests came to ${i}`)
     for (const bytes of grown.slice(0, 2)) {
       assert.ok(bytes < Math.max(0, grown[2]!) + spare, `grown by ${grown.join(', ')}`)
     }

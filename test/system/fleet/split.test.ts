@@ -9,7 +9,7 @@ import { relay } from '../../support/relay.ts'
 import { type Peer, shop } from '../../support/shop.ts'
 
 const limit = 8
-const cutMs = 20_000
+const cutMs = 15_000
 
 /** The most requests that a peer had in any 200 ms between two moments. */
 function densest({ askedAt }: Peer, from: number, to: number): number {
@@ -98,7 +98,7 @@ test('what was on its way for seconds is no news when it arrives', async () => {
   await eventually('it is set aside', () => one!.stateLines.length > before)
   await open.apart(3000, [one!])
   const watch = two!.stateLines.length
-  await sleep(2500)
+  await sleep(2000)
   // Nothing tells this one by now that the peer is well.
   await two!.load!.stop()
   await sleep(300)
