@@ -100,11 +100,15 @@ export const exchange: Script = script(
   `${opening}
 local id, ttl, since, updates = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[10]
 local mine = KEYS[4]
-local pack, unpackStruct, sub = struct.pack, struct.unpack, string.sub
+local pack, unpackStruct, sub, byte = struct.pack, struct.unpack, string.sub, string.byte
 local UPDATE, UPDATE2 = '${updateFormat.first}', '${updateFormat.second}'
 local RECORD, RECORD2, RECORD_END = '${recordFormat.first}', '${recordFormat.second}', ${recordFormat.firstBytes + 1}
 local PART, PART2, PART_END = '${partFormat.first}', '${partFormat.second}', ${partFormat.firstBytes + 1}
+local RECORD_BYTES, RECORD_ALL = ${recordFormat.firstBytes}, ${recordFormat.allBytes}
+local PART_BYTES, PART_ALL = ${partFormat.firstBytes}, ${partFormat.allBytes}
 local NOBODY, NO_PART = pack(RECORD, 0, 0, 0, 0, 0, 0, 0), pack(PART, 0, 0, 0, 0)
+-- Beyond that one more makes no difference, and of what is no number all comparisons are false.
+local MOST = 2 ^ 53
 local GONE, NO_LEASE = string.char(${gone}), pack('<d', 0)
 
 -- Lua passes some thousands of arguments at most.
@@ -128,6 +132,14 @@ local function forget(gone)
   write('HDEL', state, gone)
   write('ZREM', changed, gone)
 end
+-- Whether it can be a record: nothing, or as many bytes as there are numbers.
+local function whole(packed, first, all)
+  if not packed then return true end
+  local kind, length = byte(packed), #packed
+  return kind == 0 and length == first or kind == 1 and length == all
+end
+local function wholeRecord(packed) return whole(packed, RECORD_BYTES, RECORD_ALL) end
+local function wholePart(packed) return whole(packed, PART_BYTES, PART_ALL) end
 -- All numbers of a record, and of a part.
 local function openRecord(packed)
   local more, a, b, c, d, e, f = unpackStruct(RECORD, packed)
@@ -166,7 +178,7 @@ end
 -- Takes an instance's parts out of the sums. Nothing fits any more where what it told is lost.
 local function bury(one, mark)
   local key = ARGV[9] .. one
-  if redis.call('HGET', key, '') ~= epoch then return false end
+  if redis.pcall('HGET', key, '') ~= epoch then return false end
   local all = redis.call('HGETALL', key)
   local names, parts = {}, {}
   for i = 1, #all, 2 do
@@ -177,7 +189,8 @@ local function bury(one, mark)
   end
   local records, sets, marks, gone = read(state, names), {}, {}, {}
   for i, name in ipairs(names) do
-    local r = openRecord(records[i] or NOBODY)
+    if not (records[i] and wholeRecord(records[i]) and wholePart(parts[i])) then return false end
+    local r = openRecord(records[i])
     if r[1] <= 1 then gone[#gone + 1] = name
     else
       shift(r, openPart(parts[i]), { 0, 0, 0, 0, 0, 0 })
@@ -216,8 +229,9 @@ for _, one in ipairs(redis.call('ZRANGEBYSCORE', members, '-inf', now - ttl, 'LI
     end
   end
 end
-local listed = redis.call('ZSCORE', members, id)
-if listed and redis.call('HGET', mine, '') ~= epoch then
+local listed = score(members, id)
+-- A clock that was set back makes the dead live on.
+if listed and (redis.pcall('HGET', mine, '') ~= epoch or listed > now + 1000) then
   restart()
   listed = false
 end
@@ -225,104 +239,134 @@ end
 local prompt = listed and now - listed < 2000 or not listed and ARGV[4] ~= epoch
 local fresh = 0
 if ARGV[4] ~= epoch or since >= v then fresh, since = 1, 0 end
-if not listed then
-  fresh = 1
-  redis.call('DEL', mine)
-  redis.call('HSET', mine, '', epoch)
+local count, t
+local function join()
+  if not listed then
+    fresh = 1
+    redis.call('DEL', mine)
+    redis.call('HSET', mine, '', epoch)
+  end
+  redis.call('ZADD', members, string.format('%.3f', now), id)
+  redis.call('PEXPIRE', mine, ARGV[1])
+  count = redis.call('ZCARD', members) - 1
+  t = now - born
 end
-redis.call('ZADD', members, string.format('%.3f', now), id)
-redis.call('PEXPIRE', mine, ARGV[1])
-local count = redis.call('ZCARD', members) - 1
-local t = now - born
+join()
 
 local names = {}
 for i = 11, #ARGV do names[i - 10] = ARGV[i] end
-local records, parts = read(state, names), read(mine, names)
-local sets, marks, told, left, gone, leases, answers = {}, {}, {}, {}, {}, {}, {}
-local at, limited, setsEnd, toldEnd = 1, false, 0, 0
-for i, name in ipairs(names) do
-  local more, answered, good, weight, average, conns
-  more, answered, good, weight, average, conns, at = unpackStruct(UPDATE, updates, at)
-  local record, part = records[i] or NOBODY, parts[i]
-  local moreOf, members, answersOf, goodOf, weightOf, weightedOf, connsOf = unpackStruct(RECORD, record)
-  local moreBefore, weightBefore, weightedBefore, connsBefore = unpackStruct(PART, part or NO_PART)
-  local lease, packed = NO_LEASE, nil
-  if more == 0 and moreBefore == 0 then
-    -- What openRecord, shift and closeRecord do, for the numbers that may have changed.
-    local weighted = weight * average
-    if not part then members = members + 1 end
-    weightOf, weightedOf = weightOf + weight - weightBefore, weightedOf + weighted - weightedBefore
-    if weightOf < 1e-6 then weightOf, weightedOf = 0, 0 end
-    packed = pack(RECORD, moreOf, members, answersOf + answered, goodOf + good, weightOf, weightedOf,
-      connsOf + conns - connsBefore)
-    if moreOf == 1 then packed = packed .. sub(record, RECORD_END) end
-    told[toldEnd + 1], told[toldEnd + 2] = name, pack(PART, 0, weight, weighted, conns)
-    toldEnd = toldEnd + 2
-  else
-    local leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want =
-      0, 0, 0, 0, 0, 0, 0, 0, 0, 0
-    if more == 1 then
-      leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want, at =
-        unpackStruct(UPDATE2, updates, at)
-    end
-    local r, p, after = openRecord(record), openPart(part or NO_PART), { 0, 0, 0, 0, 0, 0 }
-    if leaves == 1 then
-      if part then r[1] = r[1] - 1 end
-      left[#left + 1] = name
-    else
-      if not part then r[1] = r[1] + 1 end
-      local leased = 0
-      if limit > 0 then
-        local share = math.max(1, math.floor(limit / math.max(count, t < ttl and tonumber(ARGV[8]) or 0)))
-        local most = math.min(want, limit - (r[14] - p[6]))
-        -- Others that hold a lease may not have been heard yet.
-        if t < ttl then most = math.min(most, math.max(have, share)) end
-        leased = math.max(conns, most)
-        if leased < math.min(want, share) then r[15] = t end
-        limited, lease = true, pack('<d', leased)
-      end
-      after = { weight, weight * average, conns, stuck, stuck * t - stuckAge, leased }
-      told[toldEnd + 1], told[toldEnd + 2] = name, closePart(after)
+-- What becomes of it all; nothing is written yet. Where a record, or a part, cannot be right, nothing does.
+local function take(records, parts)
+  local sets, marks, told, left, gone, leases, answers = {}, {}, {}, {}, {}, {}, {}
+  local at, limited, setsEnd, toldEnd = 1, false, 0, 0
+  for i, name in ipairs(names) do
+    local more, answered, good, weight, average, conns
+    more, answered, good, weight, average, conns, at = unpackStruct(UPDATE, updates, at)
+    local record, part = records[i] or NOBODY, parts[i]
+    local length = #record
+    if length ~= RECORD_BYTES and length ~= RECORD_ALL or not wholePart(part) then return false end
+    local moreOf, members, answersOf, goodOf, weightOf, weightedOf, connsOf = unpackStruct(RECORD, record)
+    local moreBefore, weightBefore, weightedBefore, connsBefore = unpackStruct(PART, part or NO_PART)
+    -- As many as there are have it, and what others have of it is not less than nothing.
+    local all = members + answersOf + goodOf + weightOf + weightedOf + weightBefore + weightedBefore
+    if moreOf ~= (length == RECORD_ALL and 1 or 0) or members > count or members < (part and 1 or 0)
+      or not (connsOf >= connsBefore and all > -MOST and all < MOST)
+      or records[i] and members < 1 then return false end
+    local lease, packed = NO_LEASE, nil
+    if more == 0 and moreBefore == 0 then
+      -- What openRecord, shift and closeRecord do, for the numbers that may have changed.
+      local weighted = weight * average
+      if not part then members = members + 1 end
+      weightOf, weightedOf = weightOf + weight - weightBefore, weightedOf + weighted - weightedBefore
+      if weightOf < 1e-6 then weightOf, weightedOf = 0, 0 end
+      packed = pack(RECORD, moreOf, members, answersOf + answered, goodOf + good, weightOf, weightedOf,
+        connsOf + conns - connsBefore)
+      if moreOf == 1 then packed = packed .. sub(record, RECORD_END) end
+      told[toldEnd + 1], told[toldEnd + 2] = name, pack(PART, 0, weight, weighted, conns)
       toldEnd = toldEnd + 2
+    else
+      local leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want =
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+      if more == 1 then
+        leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want, at =
+          unpackStruct(UPDATE2, updates, at)
+      end
+      local r, p, after = openRecord(record), openPart(part or NO_PART), { 0, 0, 0, 0, 0, 0 }
+      all = r[7] + r[8] + r[9] + r[10] + r[11] + r[13] + r[15] + p[5]
+      if not (all > -MOST and all < MOST and r[12] >= p[4] and r[14] >= p[6]) then return false end
+      if leaves == 1 then
+        if part then r[1] = r[1] - 1 end
+        left[#left + 1] = name
+      else
+        if not part then r[1] = r[1] + 1 end
+        local leased = 0
+        if limit > 0 then
+          local share = math.max(1, math.floor(limit / math.max(count, t < ttl and tonumber(ARGV[8]) or 0)))
+          local most = math.min(want, limit - (r[14] - p[6]))
+          -- Others that hold a lease may not have been heard yet.
+          if t < ttl then most = math.min(most, math.max(have, share)) end
+          leased = math.max(conns, most)
+          if leased < math.min(want, share) then r[15] = t end
+          limited, lease = true, pack('<d', leased)
+        end
+        after = { weight, weight * average, conns, stuck, stuck * t - stuckAge, leased }
+        told[toldEnd + 1], told[toldEnd + 2] = name, closePart(after)
+        toldEnd = toldEnd + 2
+      end
+      r[2], r[3], r[7] = r[2] + answered, r[3] + good, r[7] + ejections
+      if ejections > 0 and prompt then r[8] = t end
+      r[9], r[10] = r[9] + values, r[10] + valueSum
+      if values > 0 and prompt then r[11] = math.max(r[11], t - valueAge) end
+      shift(r, p, after)
+      if r[1] > 0 then packed = closeRecord(r) end
     end
-    r[2], r[3], r[7] = r[2] + answered, r[3] + good, r[7] + ejections
-    if ejections > 0 and prompt then r[8] = t end
-    r[9], r[10] = r[9] + values, r[10] + valueSum
-    if values > 0 and prompt then r[11] = math.max(r[11], t - valueAge) end
-    shift(r, p, after)
-    if r[1] > 0 then packed = closeRecord(r) end
+    leases[i] = lease
+    if packed then
+      answers[i] = packed
+      sets[setsEnd + 1], sets[setsEnd + 2] = name, packed
+      marks[setsEnd + 1], marks[setsEnd + 2] = mark, name
+      setsEnd = setsEnd + 2
+    else
+      answers[i] = GONE
+      gone[#gone + 1] = name
+    end
   end
-  leases[i] = lease
-  if packed then
-    answers[i] = packed
-    sets[setsEnd + 1], sets[setsEnd + 2] = name, packed
-    marks[setsEnd + 1], marks[setsEnd + 2] = mark, name
-    setsEnd = setsEnd + 2
-  else
-    answers[i] = GONE
-    gone[#gone + 1] = name
-  end
+  return sets, marks, told, left, gone, leases, answers, limited
+end
+local function total(field, more)
+  local sum = redis.pcall('HINCRBY', state, field, more)
+  return type(sum) == 'number' and sum
+end
+local requests, retries = total('requests', ARGV[6]), total('retries', ARGV[7])
+local sets, marks, told, left, gone, leases, answers, limited = take(read(state, names), read(mine, names))
+if not (requests and retries and sets) then
+  restart()
+  listed, since = false, 0
+  join()
+  requests, retries = total('requests', ARGV[6]), total('retries', ARGV[7])
+  sets, marks, told, left, gone, leases, answers, limited = take({}, {})
 end
 write('HSET', state, sets)
 write('ZADD', changed, marks)
 write('HSET', mine, told)
 write('HDEL', mine, left)
 forget(gone)
-local totals = { redis.call('HINCRBY', state, 'requests', ARGV[6]), redis.call('HINCRBY', state, 'retries', ARGV[7]) }
 local news = redis.call('ZRANGEBYSCORE', changed, '(' .. since, upTo or '(' .. mark)
 local others, othersRecords, notes = {}, {}, {}
 for i, value in ipairs(read(state, news)) do
   if value then
     if sub(news[i], 1, 1) == 'p' then
-      others[#others + 1] = news[i]
-      othersRecords[#others] = value
+      if wholeRecord(value) then
+        others[#others + 1] = news[i]
+        othersRecords[#others] = value
+      end
     else
       notes[#notes + 1] = news[i]
       notes[#notes + 1] = value
     end
   end
 end
-return { epoch, v, string.format('%.3f', t), count, fresh, totals[1], totals[2],
+return { epoch, v, string.format('%.3f', t), count, fresh, requests, retries,
   limited and table.concat(leases) or '', table.concat(answers), others, table.concat(othersRecords), notes }
 `,
 )

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
+import { audit, auditFields } from './audit.ts'
 import type { Board } from './board.ts'
 import { departure, exchange } from './exchange.ts'
 import type { FleetFacts, FleetGroupFacts, FleetPeerFacts } from './facts.ts'
@@ -9,6 +10,7 @@ import { type GroupKeys, groupKeys } from './keys.ts'
 import { Ledger, type Telling } from './ledger.ts'
 import { Link, type LinkEnv } from './link.ts'
 import type { FleetOptions } from './options.ts'
+import { peerId } from './peer-id.ts'
 import type { Script } from './script.ts'
 import { packUpdates, readHeard } from './wire.ts'
 
@@ -34,6 +36,9 @@ interface Shared {
   /** Since when the others have had none of its peers, monotonic milliseconds; undefined: they have some. */
   aloneAt: number | undefined
   saidAlone: boolean
+  /** When it is next looked whether all that is kept of it is right, monotonic milliseconds, and from which peer on. */
+  auditAt: number
+  auditFrom: number
 }
 
 /**
@@ -83,7 +88,9 @@ export class Fleet implements FleetFacts, Board {
       }
       const keys = groupKeys(this.options.prefix, this.options.group, name)
       const ledger = new Ledger(upstream)
-      this.#groups.set(name, { ledger, keys, pending: false, aloneAt: undefined, saidAlone: false })
+      const shared = { ledger, keys, pending: false, aloneAt: undefined, saidAlone: false }
+      const auditFrom = Math.floor(this.#env.random() * 1000)
+      this.#groups.set(name, { ...shared, auditAt: this.#nextAudit(1), auditFrom })
     }
     for (const shared of before.values()) void this.#depart(shared)
   }
@@ -164,10 +171,31 @@ export class Fleet implements FleetFacts, Board {
       ledger.hear(telling, heard, (startedAt + endedAt) / 2, endedAt)
       this.#warnAlone(shared, endedAt)
       if (heard.probes.size > 0) for (const hear of this.#records) hear(ledger.upstream, heard.probes)
+      if (endedAt >= shared.auditAt) void this.#audit(shared)
     } catch (error) {
       this.#lost(ledger, telling, error)
     } finally {
       shared.pending = false
+    }
+  }
+
+  /** All instances together look at a group about as often, however many there are; what is wrong may be their number. */
+  #nextAudit(members: number): number {
+    const times = Math.min(50, Math.max(1, members / 4))
+    return this.#env.now() + this.options.ttl * times * (0.5 + this.#env.random())
+  }
+
+  async #audit(shared: Shared): Promise<void> {
+    const { ledger, keys } = shared
+    const { peers, backups } = ledger.upstream
+    const names = [...peers, ...backups].map(peerId)
+    const fields = auditFields(names, shared.auditFrom, ledger.members)
+    shared.auditFrom += fields.length
+    shared.auditAt = this.#nextAudit(ledger.members)
+    try {
+      await this.#link.run(audit, [keys.state, keys.changed, keys.members], [this.keep, keys.told, ...fields])
+    } catch {
+      // An exchange that fails says so, and the next time will do.
     }
   }
 

@@ -17,15 +17,16 @@ export function script(name: string, text: string): Script {
  * ARGV[1] is for how long an unused key is kept, milliseconds.
  *
  * Redis may have lost any of the keys, by a restart, an eviction or a flush. What is left is then not to be trusted,
- * since sums and what they are sums of would no longer fit: everything is forgotten, and a new epoch begins. So that
- * two of the keys never come to be empty, and thereby vanish, each has an entry of its own: the epoch and no name.
+ * since sums and what they are sums of would no longer fit: everything is forgotten, and a new epoch begins. It is the
+ * same where what is there cannot be right. So that two of the keys never come to be empty, and thereby vanish, each
+ * has an entry of its own: the epoch and no name.
  *
  * What is short and not many Redis keeps in a list that it searches from one end to the other, for each entry anew. An
  * epoch is therefore longer than the 64 bytes at which it gives that up, and is an entry of what grows with the peers.
  *
  * Gives: `now` (milliseconds of the server's clock, with a fraction), `state`, `changed`, `members`, `epoch`, `born`
- * (when the epoch began, by the same clock), `begin()`, which begins a new epoch, and `version()`, which counts one up,
- * once a script.
+ * (when the epoch began, by the same clock), `score()` of an entry of the latter two, `begin()`, which begins a new
+ * epoch, and `version()`, which counts one up, once a script.
  */
 export const opening = `
 local state, changed, members = KEYS[1], KEYS[2], KEYS[3]
@@ -39,12 +40,24 @@ local function begin()
   redis.call('ZADD', changed, 0, epoch)
   redis.call('ZADD', members, '+inf', '')
 end
+-- Another program may have put another kind of key in its place.
+local function score(key, name)
+  local found = redis.pcall('ZSCORE', key, name)
+  return type(found) == 'string' and tonumber(found)
+end
 local function open()
-  local known = redis.call('HMGET', state, 'epoch', 'born')
-  epoch, born = known[1], tonumber(known[2] or 0)
-  if not epoch or redis.call('EXISTS', changed, members) < 2 then begin() end
+  local known = redis.pcall('HMGET', state, 'epoch', 'born')
+  epoch, born = known[1], tonumber(known[2] or '')
+  -- A clock that was set back tells neither what is new nor who is there.
+  local right = epoch and born and born >= 0 and born < now + 1000
+  if not (right and score(changed, epoch) and score(members, '')) then begin() end
 end
 local function version()
+  for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
+  local counted = redis.pcall('HINCRBY', state, 'version', 1)
+  -- Beyond that Lua does not tell one from the next.
+  if type(counted) == 'number' and counted > 0 and counted < 2 ^ 52 then return counted end
+  begin()
   for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
   return redis.call('HINCRBY', state, 'version', 1)
 end

@@ -43,7 +43,8 @@ export const partFormat = formats(3, 3)
 export const gone = 2
 
 function formats(first: number, second: number) {
-  return { first: `<B${'d'.repeat(first)}`, second: `<${'d'.repeat(second)}`, firstBytes: 1 + 8 * first }
+  const [firstBytes, allBytes] = [1 + 8 * first, 1 + 8 * (first + second)]
+  return { first: `<B${'d'.repeat(first)}`, second: `<${'d'.repeat(second)}`, firstBytes, allBytes }
 }
 
 const updateBytes = 1 + 8 * (updateFirst.length + updateSecond.length)
@@ -160,7 +161,8 @@ class Records {
       shortAt: 0,
     }
     if (kind === 1) for (const field of recordSecond) record[field] = this.#number()
-    return record
+    // What others have written is read as if there were nothing where it cannot be right.
+    return Object.values(record).every(Number.isFinite) ? record : undefined
   }
 
   #number(): number {
