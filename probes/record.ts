@@ -39,9 +39,9 @@ export function readRecord(text: string): ProbeRecord | undefined {
   const [head = '', , detail, orders] = text.split('\n', 4)
   const [seq, fails, streak, before, at, tookMs, by = '-', job] = head.split(' ')
   const numbers = [seq, fails, streak, before, at, tookMs].map(Number)
-  if (job === undefined || detail === undefined || !numbers.every(Number.isFinite) || !(numbers[0]! > 0)) {
-    return undefined
-  }
+  // More than any count or moment is what another program has written.
+  const right = numbers.every((number) => Math.abs(number) < 2 ** 52) && numbers[0]! > 0
+  if (job === undefined || detail === undefined || !right) return undefined
   return {
     seq: numbers[0]!,
     fails: numbers[1]!,

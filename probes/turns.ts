@@ -19,15 +19,24 @@ const graceMs = 1000
 
 const lines = `
 local function number(text) return string.format('%.3f', text) end
+-- What another program has written may be no number, or more than any moment or count.
+local function read(text)
+  local value = tonumber(text or '')
+  return value and value > -2 ^ 52 and value < 2 ^ 52 and value or 0
+end
+local function tableOf(json)
+  local right, value = pcall(cjson.decode, json)
+  return right and type(value) == 'table' and value or {}
+end
 local function load(field)
   local text = redis.call('HGET', state, field) or ''
   local seq, fails, streak, before, at, took, by, job, token, claimer, asked, lapses, due, every, detail, orders =
     string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)\\n(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)\\n([^\\n]*)\\n([^\\n]*)$')
   return {
-    field = field, seq = tonumber(seq) or 0, fails = tonumber(fails) or 0, streak = tonumber(streak) or 0,
-    before = tonumber(before) or 0, at = tonumber(at) or 0, took = took or '0', by = by or '-', job = job or '-',
-    token = token or '-', claimer = claimer or '-', asked = tonumber(asked) or 0, lapses = tonumber(lapses) or 0,
-    due = tonumber(due) or 0, every = tonumber(every) or 0, detail = detail or '""', orders = orders or 'null',
+    field = field, seq = read(seq), fails = read(fails), streak = read(streak),
+    before = read(before), at = read(at), took = took or '0', by = by or '-', job = job or '-',
+    token = token or '-', claimer = claimer or '-', asked = read(asked), lapses = read(lapses),
+    due = read(due), every = read(every), detail = detail or '""', orders = orders or 'null',
   }
 end
 local function save(r)
@@ -54,6 +63,8 @@ for i = 5, #ARGV, 2 do
   local r = load(ARGV[i])
   local again = r.token ~= '-' and r.claimer == job
   local taken = r.token ~= '-' and not again and now < r.lapses and r.asked <= now
+  -- Others may have a longer time-out, but not that long.
+  if r.lapses - r.asked > holds + 600000 then taken = false end
   -- A clock that was set back, or a shorter interval than before, must not put the next question off.
   if r.due > r.asked + 1.5 * interval then r.due = r.asked + interval end
   if r.asked > now then r.due = now end
@@ -96,8 +107,7 @@ for i = 4, #ARGV, 6 do
       if step < 0 then r.fails = r.fails + 1 end
       r.job, r.at, r.took, r.by, r.detail = r.claimer, now, ARGV[i + 3], by, ARGV[i + 4]
       if orders ~= 'null' then
-        local all, given = cjson.decode(r.orders), cjson.decode(orders)
-        if type(all) ~= 'table' then all = {} end
+        local all, given = tableOf(r.orders), cjson.decode(orders)
         if given.weight or given.weightFactor then all.weight, all.weightFactor = nil, nil end
         for name, value in pairs(given) do all[name] = value end
         r.orders = cjson.encode(all)

@@ -55,6 +55,30 @@ async function marks(): Promise<string[]> {
   return (await server.command('ZRANGEBYSCORE', changed, '(0', '+inf')) as string[]
 }
 
+const tail = '\n"seen"\nnull'
+const garbled: Readonly<Record<string, string>> = {
+  'is text': 'some text',
+  'has text for numbers': `a b c d e f g h\n- - x x x x${tail}`,
+  'is due at no moment': `1 0 1 0 1 1 by job\n- - nan nan nan nan${tail}`,
+  'is due never': `1 0 1 0 1 1 by job\n- - inf inf inf inf${tail}`,
+  'is due in a thousand years': `1 0 1 0 1 1 by job\n- - 1 1 33000000000000 400${tail}`,
+  'is taken for ever': `1 0 1 0 1 1 by job\ntoken other 1 33000000000000 1 400${tail}`,
+  'has counted without end': `1e300 1e300 1e300 -1e300 1e300 1 by job\n- - 1 1 1 400${tail}`,
+  'has orders that are none': `1 0 1 0 ${Date.now()} 1 by job\n- - 1 1 1 400\n"seen"\n{{{`,
+}
+for (const [what, text] of Object.entries(garbled)) {
+  test(`a record that ${what} keeps nobody from asking`, async () => {
+    await claim(one, 'first')
+    await server.command('HSET', board.keys(upstream).state, field, text)
+    const turn = await claim(one, 'x')
+    assert.ok(turn)
+    const record = await tell(one, turn, true, { orders: { weight: 3 } })
+    assert.equal(record?.detail, 'seen')
+    assert.equal(record.orders?.weight, 3)
+    assert.ok(record.streak > 0 && Math.abs(Date.now() - record.at) < 60_000)
+  })
+}
+
 test('of two that claim a turn one gets it, and its result is entered for all', async () => {
   const turns = [await claim(one, 'x'), await claim(other, 'y')]
   assert.equal(turns[1], undefined)
