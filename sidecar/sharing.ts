@@ -31,7 +31,7 @@ export class Sharing {
   use(options: FleetOptions | undefined, upstreams: readonly Upstream[]): void {
     const before = this.#fleet
     const stays = options !== undefined && isDeepStrictEqual(before?.options, options)
-    if (before !== undefined && !stays) void before.stop()
+    if (before !== undefined && !stays) void before.stop(options !== undefined)
     if (options === undefined) {
       this.#fleet = undefined
       return

@@ -235,6 +235,12 @@ if listed and (redis.pcall('HGET', mine, '') ~= epoch or listed > now + 1000) th
   restart()
   listed = false
 end
+-- Who begins anew knows nothing of the parts that it has from before.
+if listed and ARGV[4] ~= epoch then
+  upTo = '+inf'
+  if not bury(id, mark) then restart() end
+  listed = false
+end
 -- What comes after a silence may have been on its way all the time: it counts, and is no news.
 local prompt = listed and now - listed < 2000 or not listed and ARGV[4] ~= epoch
 local fresh = 0

@@ -92,7 +92,7 @@ export class Fleet implements FleetFacts, Board {
       const auditFrom = Math.floor(this.#env.random() * 1000)
       this.#groups.set(name, { ...shared, auditAt: this.#nextAudit(1), auditFrom })
     }
-    for (const shared of before.values()) void this.#depart(shared)
+    for (const shared of before.values()) void this.#depart(shared, false)
   }
 
   start(): void {
@@ -100,14 +100,17 @@ export class Fleet implements FleetFacts, Board {
     this.#arm()
   }
 
-  /** Takes leave of the others. Ends soon, whatever Redis does; never rejects. */
-  async stop(): Promise<void> {
+  /**
+   * Takes leave of the others. Ends soon, whatever Redis does; never rejects.
+   * @param replaced whether another fleet comes in the place of this one
+   */
+  async stop(replaced = false): Promise<void> {
     this.#stopped = true
     this.#cancel?.()
     // What is still to be heard must not be taken in any more.
     const groups = this.#groups
     this.#groups = new Map()
-    await Promise.all(Array.from(groups.values(), (shared) => this.#depart(shared)))
+    await Promise.all(Array.from(groups.values(), (shared) => this.#depart(shared, replaced)))
     await this.#link.stop()
   }
 
@@ -205,8 +208,8 @@ export class Fleet implements FleetFacts, Board {
     ledger.lose(telling)
   }
 
-  async #depart({ ledger, keys }: Shared): Promise<void> {
-    ledger.end()
+  async #depart({ ledger, keys }: Shared, replaced: boolean): Promise<void> {
+    ledger.end(replaced)
     if (!this.#link.up) return
     try {
       await this.#link.run(departure, [keys.state, keys.changed, keys.members], [this.keep, this.id])

@@ -245,10 +245,14 @@ export class Ledger {
     this.#version = 0
   }
 
-  /** The group is shared no more: its numbers are this instance's own again. */
-  end(): void {
+  /**
+   * The group is shared no more: its numbers are this instance's own again.
+   * @param shared whether it soon is again, by another fleet: until then no more of a limit is taken than now
+   */
+  end(shared: boolean): void {
     const { zone } = this.#upstream
     this.cutOff()
+    if (shared) return
     zone.enter()
     for (const { peer } of this.#entries.values()) zone.peers.lease[peer.index] = 0
     zone.leave()

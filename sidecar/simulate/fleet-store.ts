@@ -75,6 +75,9 @@ export class FleetStore {
     }
     this.#version += 1
     this.#buryOverdue(sent, now)
+    const before = this.#members.get(sent.id)
+    // Who begins anew knows nothing of the parts that it has from before.
+    if (before && sent.epoch !== this.#epoch) this.#bury(sent.id, before.parts)
     const known = this.#members.get(sent.id)
     const current = sent.epoch === this.#epoch && sent.version < this.#version
     const prompt = known ? now - known.heardAt < promptMs : sent.epoch !== this.#epoch
@@ -112,13 +115,16 @@ export class FleetStore {
     const overdue = [...this.#members].filter(([, { heardAt }]) => heardAt <= now - ttl)
     overdue.sort(([a, { heardAt: one }], [b, { heardAt: other }]) => one - other || (a < b ? -1 : 1))
     for (const [one, { parts }] of overdue.slice(0, burials)) {
-      if (one === id) continue
-      for (const [name, part] of parts) {
-        const { record } = this.#records.get(name)!
-        this.#keep(name, { ...record, members: record.members - 1, ...shifted(record, part, nothing) })
-      }
-      this.#members.delete(one)
+      if (one !== id) this.#bury(one, parts)
     }
+  }
+
+  #bury(one: string, parts: ReadonlyMap<string, Part>): void {
+    for (const [name, part] of parts) {
+      const { record } = this.#records.get(name)!
+      this.#keep(name, { ...record, members: record.members - 1, ...shifted(record, part, nothing) })
+    }
+    this.#members.delete(one)
   }
 
   /** @returns what the instance may have in progress by its lease */

@@ -106,3 +106,23 @@ test('whoever ends is gone for the others at their next exchange', async () => {
   assert.ok(performance.now() - from < 500, 'long before the ttl of a second')
   await other.stop()
 })
+
+test('where another fleet comes in its place an instance takes no more of a limit than a fair part', async () => {
+  const upstreams = [limited('handed'), limited('handed')] as const
+  const fleets = [fleetOf('one'), fleetOf('other')] as const
+  for (const [i, fleet] of fleets.entries()) {
+    fleet.use([upstreams[i]!])
+    fleet.start()
+  }
+  await until(() => fleets[0].upstream(upstreams[0])?.members === 2)
+  await fleets[0].stop(true)
+  const { lease } = upstreams[0].zone.peers
+  assert.equal(lease[0], 6 + 1)
+  const next = fleetOf('one')
+  next.use([upstreams[0]])
+  assert.equal(lease[0], 6 + 1, 'until it has heard how many there are')
+  next.start()
+  await until(() => next.upstream(upstreams[0])?.members === 2)
+  await Promise.all([next.stop(), fleets[1].stop()])
+  assert.equal(lease[0], 0)
+})

@@ -360,6 +360,17 @@ test('instances may have different peers, and a peer that nobody has any more is
   assert.equal(await redis.zcard(keys.changed), 2)
 })
 
+test('who begins anew under the same id has no parts from before', async () => {
+  const [a, b] = [new Instance('again', 'a'), new Instance('again', 'b')]
+  for (const { numbers } of [a, b]) numbers.conns[1] = 7
+  await rounds(a, b)
+  const next = new Instance('again', 'a', [1])
+  await rounds(next, b)
+  const about = b.ledger.about(b.upstream.peers[1]!, 0)!
+  assert.deepEqual([about.members, about.conns], [1, 7])
+  assert.equal(b.ledger.about(b.upstream.peers[0]!, 0)!.members, 2)
+})
+
 describe('a limit for the fleet', () => {
   const limited = (limit: number): PeerSketch[] => [{ max_conns: limit, max_conns_scope: 'fleet' }, 1]
   const lease = ({ numbers }: Instance) => numbers.lease[0]! - 1
