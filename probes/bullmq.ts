@@ -55,6 +55,14 @@ const defaults: SchedulesOptions = {
 /** Jobs that an instance does at once, each a chunk of peers. */
 const concurrency = 20
 
+/**
+ * BullMQ asks again at once where it is refused something, be it for want of a right or of memory, and some of it without
+ * ever letting anything else run. After so many errors within a second it is left alone for so long, milliseconds, and
+ * instances ask as where a schedule is lost.
+ */
+const mostErrors = 10
+const restFor = 10_000
+
 /** A queue in use over one connection to Redis. */
 interface Line {
   readonly name: string
@@ -85,6 +93,9 @@ export class Schedules {
   #idle = () => {}
   /** Counts connections: what was begun over one does nothing over the next. */
   #life = 0
+  /** Errors within a second, and when that began. */
+  #errors = 0
+  #errorsFrom = Number.NEGATIVE_INFINITY
   readonly #mended = new Map<string, number>()
   #sweepAt: number
   #cancel: (() => void) | undefined
@@ -186,13 +197,29 @@ export class Schedules {
         },
       )
       // Whether Redis is there is the fleet's to tell.
-      queue.on('error', () => {})
-      worker.on('error', () => {})
+      queue.on('error', () => this.#failed(life))
+      worker.on('error', () => this.#failed(life))
       worker.on('completed', () => this.#over(life))
       worker.on('failed', () => this.#over(life))
       this.#lines.push({ name, local, queue, worker })
     }
     await this.#enter([...this.#schedules.values()], life)
+  }
+
+  #failed(life: number): void {
+    if (life !== this.#life) return
+    const now = this.#env.now()
+    if (now - this.#errorsFrom > 1000) {
+      this.#errorsFrom = now
+      this.#errors = 0
+    }
+    this.#errors += 1
+    if (this.#errors < mostErrors) return
+    this.#errors = 0
+    this.#end()
+    this.#cancel = this.#env.after(restFor * (0.5 + this.#env.random()), () => {
+      if (this.#board.up) this.#begin()
+    })
   }
 
   #over(life: number): void {

@@ -377,3 +377,47 @@ test('nothing is printed, whatever the server does with its memory', async () =>
   }
   assert.deepEqual(printed, [])
 })
+
+/** A server of its own where the user may not do everything. */
+async function denied(rights: string, meet: (own: RedisServer) => Promise<void>): Promise<void> {
+  const own = await redisServer()
+  try {
+    make(1, { ports: [own.port], peers: [1, 1] })
+    await until(() => instances[0]!.board.up)
+    // What is open already is open with the rights of before.
+    await own.command('ACL', 'SETUSER', 'default', ...rights.split(' '))
+    const opened = instances[0]!.board.opened.length
+    await own.command('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await until(() => instances[0]!.board.opened.length > opened)
+    await meet(own)
+  } finally {
+    await Promise.all(instances.map((instance) => instance.end()))
+    await own.stop()
+  }
+}
+
+test('a server that does not say what it is keeps nobody from anything', async () => {
+  await denied('-info', async () => {
+    await until(() => asked.length >= 2)
+    asked = []
+    await sleep(800)
+    assert.ok(asked.length >= 6 && asked.length <= 10, `${asked.length} of two peers in 4 intervals`)
+  })
+})
+
+test('where schedules are refused they are not asked for without end, and peers are asked all the same', async () => {
+  await denied('resetkeys ~evenkeel:{app/backend}*', async (own) => {
+    await sleep(500)
+    asked = []
+    const before = await commands(own)
+    await sleep(1000)
+    const after = await commands(own)
+    assert.ok(after - before < 300, `${after - before} commands in a second`)
+    assert.ok(asked.length >= 4, `${asked.length} of two peers in 5 intervals`)
+  })
+})
+
+async function commands(server: RedisServer): Promise<number> {
+  const text = String(await server.command('INFO', 'stats'))
+  return Number(/total_commands_processed:(\d+)/.exec(text)![1])
+}
