@@ -34,8 +34,8 @@ local function right()
   for i = 1, #names do sums[i] = { 0, 0, 0, 0, 0, 0, 0 } end
   for _, id in ipairs(redis.call('ZRANGE', members, 0, -1)) do
     if id ~= '' then
-      local parts = redis.pcall('HMGET', ARGV[2] .. id, '', unpack(names))
-      if parts.err or parts[1] ~= epoch then return false end
+      local parts = ask('HMGET', ARGV[2] .. id, '', unpack(names))
+      if not parts or parts[1] ~= epoch then return false end
       for i, sum in ipairs(sums) do
         local p = numbers(parts[i + 1], ${partFormat.firstBytes}, ${partFormat.allBytes})
         if not p then return false end

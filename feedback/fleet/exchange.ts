@@ -178,7 +178,7 @@ end
 -- Takes an instance's parts out of the sums. Nothing fits any more where what it told is lost.
 local function bury(one, mark)
   local key = ARGV[9] .. one
-  if redis.pcall('HGET', key, '') ~= epoch then return false end
+  if ask('HGET', key, '') ~= epoch then return false end
   local all = redis.call('HGETALL', key)
   local names, parts = {}, {}
   for i = 1, #all, 2 do
@@ -231,7 +231,7 @@ for _, one in ipairs(redis.call('ZRANGEBYSCORE', members, '-inf', now - ttl, 'LI
 end
 local listed = score(members, id)
 -- A clock that was set back makes the dead live on.
-if listed and (redis.pcall('HGET', mine, '') ~= epoch or listed > now + 1000) then
+if listed and (ask('HGET', mine, '') ~= epoch or listed > now + 1000) then
   restart()
   listed = false
 end
@@ -340,8 +340,7 @@ local function take(records, parts)
   return sets, marks, told, left, gone, leases, answers, limited
 end
 local function total(field, more)
-  local sum = redis.pcall('HINCRBY', state, field, more)
-  return type(sum) == 'number' and sum
+  return ask('HINCRBY', state, field, more)
 end
 local requests, retries = total('requests', ARGV[6]), total('retries', ARGV[7])
 local sets, marks, told, left, gone, leases, answers, limited = take(read(state, names), read(mine, names))

@@ -25,7 +25,7 @@ export function script(name: string, text: string): Script {
  * epoch is therefore longer than the 64 bytes at which it gives that up, and is an entry of what grows with the peers.
  *
  * Gives: `now` (milliseconds of the server's clock, with a fraction), `state`, `changed`, `members`, `epoch`, `born`
- * (when the epoch began, by the same clock), `score()` of an entry of the latter two, `begin()`, which begins a new
+ * (when the epoch began, by the same clock), `ask()`, which takes another kind of key for nothing, `score()` of an entry of the latter two, `begin()`, which begins a new
  * epoch, and `version()`, which counts one up, once a script.
  */
 export const opening = `
@@ -40,13 +40,22 @@ local function begin()
   redis.call('ZADD', changed, 0, epoch)
   redis.call('ZADD', members, '+inf', '')
 end
--- Another program may have put another kind of key in its place.
+-- Nothing, where another program has put another kind of key, or of value, in its place. Whatever else is refused is
+-- for whoever asked: what is there may be right, and is not to be thrown away for want of memory, or of a right.
+local function ask(...)
+  local answer = redis.pcall(...)
+  if type(answer) ~= 'table' or not answer.err then return answer end
+  for _, word in ipairs({ 'WRONGTYPE', 'not an integer', 'overflow' }) do
+    if string.find(answer.err, word, 1, true) then return nil end
+  end
+  return redis.call(...)
+end
 local function score(key, name)
-  local found = redis.pcall('ZSCORE', key, name)
-  return type(found) == 'string' and tonumber(found)
+  local found = ask('ZSCORE', key, name)
+  return found and tonumber(found)
 end
 local function open()
-  local known = redis.pcall('HMGET', state, 'epoch', 'born')
+  local known = ask('HMGET', state, 'epoch', 'born') or {}
   epoch, born = known[1], tonumber(known[2] or '')
   -- A clock that was set back tells neither what is new nor who is there.
   local right = epoch and born and born >= 0 and born < now + 1000
@@ -54,9 +63,9 @@ local function open()
 end
 local function version()
   for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
-  local counted = redis.pcall('HINCRBY', state, 'version', 1)
+  local counted = ask('HINCRBY', state, 'version', 1)
   -- Beyond that Lua does not tell one from the next.
-  if type(counted) == 'number' and counted > 0 and counted < 2 ^ 52 then return counted end
+  if counted and counted > 0 and counted < 2 ^ 52 then return counted end
   begin()
   for i = 1, 3 do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
   return redis.call('HINCRBY', state, 'version', 1)

@@ -232,3 +232,22 @@ describe('instances share again', { concurrency: 4 }, () => {
     })
   }
 })
+
+test('what is right is kept where Redis only refuses to read it', async (t) => {
+  const both = pair('refused')
+  t.after(() => Promise.all(both.map(({ fleet }) => fleet.stop())))
+  await until(() => both.every(({ members }) => members === 2))
+  const failures = both[0].fleet.failures
+  await server.command('ACL', 'SETUSER', 'default', '-hmget')
+  try {
+    await until(() => both[0].fleet.failures > failures + 2)
+    assert.equal(both[0].fleet.up, true)
+  } finally {
+    await server.command('ACL', 'SETUSER', 'default', '+hmget')
+  }
+  await wellAgain(both, 2000)
+  for (const { fleet, upstream, said } of both) {
+    assert.equal(fleet.upstream(upstream)?.resets, 0)
+    assert.equal(said.length, 2, said.join('\n'))
+  }
+})
