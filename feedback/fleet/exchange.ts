@@ -35,9 +35,10 @@ export interface Update {
   conns: number
   /** `max_conns` where it is the fleet's; 0: it is not. */
   limit: number
-  /** What this instance may have by its lease now, and what it would like to. */
+  /** What this instance may have by its lease now, what it would like to, and what it would have use for. */
   have: number
   want: number
+  need: number
 }
 
 /** What all instances have told of a peer. Times in milliseconds since the epoch. */
@@ -61,8 +62,10 @@ export interface PeerRecord {
   conns: number
   /** Requests in progress that instances may have by their leases, in all. */
   leased: number
-  /** When some instance last got less than it would have liked, and less than a fair part. */
+  /** When some instance last got less than it needed, and less than a fair part. */
   shortAt: number
+  /** When some instance last got less than it needed. */
+  cravedAt: number
 }
 
 /** The answer to an exchange. */
@@ -143,7 +146,7 @@ local function wholePart(packed) return whole(packed, PART_BYTES, PART_ALL) end
 -- All numbers of a record, and of a part.
 local function openRecord(packed)
   local more, a, b, c, d, e, f = unpackStruct(RECORD, packed)
-  if more == 0 then return { a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, 0, 0, 0 } end
+  if more == 0 then return { a, b, c, d, e, f, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 } end
   return { a, b, c, d, e, f, unpackStruct(RECORD2, packed, RECORD_END) }
 end
 local function openPart(packed)
@@ -152,9 +155,9 @@ local function openPart(packed)
   return { a, b, c, unpackStruct(PART2, packed, PART_END) }
 end
 local function closeRecord(r)
-  for i = 7, 15 do
+  for i = 7, 16 do
     if r[i] ~= 0 then
-      return pack(RECORD, 1, r[1], r[2], r[3], r[4], r[5], r[6]) .. pack(RECORD2, unpack(r, 7, 15))
+      return pack(RECORD, 1, r[1], r[2], r[3], r[4], r[5], r[6]) .. pack(RECORD2, unpack(r, 7, 16))
     end
   end
   return pack(RECORD, 0, r[1], r[2], r[3], r[4], r[5], r[6])
@@ -291,14 +294,14 @@ local function take(records, parts)
       told[toldEnd + 1], told[toldEnd + 2] = name, pack(PART, 0, weight, weighted, conns)
       toldEnd = toldEnd + 2
     else
-      local leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want =
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+      local leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want, need =
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
       if more == 1 then
-        leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want, at =
+        leaves, ejections, values, valueSum, valueAge, stuck, stuckAge, limit, have, want, need, at =
           unpackStruct(UPDATE2, updates, at)
       end
       local r, p, after = openRecord(record), openPart(part or NO_PART), { 0, 0, 0, 0, 0, 0 }
-      all = r[7] + r[8] + r[9] + r[10] + r[11] + r[13] + r[15] + p[5]
+      all = r[7] + r[8] + r[9] + r[10] + r[11] + r[13] + r[15] + r[16] + p[5]
       if not (all > -MOST and all < MOST and r[12] >= p[4] and r[14] >= p[6]) then return false end
       if leaves == 1 then
         if part then r[1] = r[1] - 1 end
@@ -312,7 +315,8 @@ local function take(records, parts)
           -- Others that hold a lease may not have been heard yet.
           if t < ttl then most = math.min(most, math.max(have, share)) end
           leased = math.max(conns, most)
-          if leased < math.min(want, share) then r[15] = t end
+          if leased < math.min(need, share) then r[15] = t end
+          if leased < math.min(need, limit) then r[16] = t end
           limited, lease = true, pack('<d', leased)
         end
         after = { weight, weight * average, conns, stuck, stuck * t - stuckAge, leased }

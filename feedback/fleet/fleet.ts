@@ -69,6 +69,7 @@ export class Fleet implements FleetFacts, Board {
     this.#link.listen((up) => {
       // The others wait for what there is to tell as much as this one for them.
       if (up) this.#tick()
+      else for (const { ledger } of this.#groups.values()) ledger.takeFair()
     })
   }
 
@@ -87,7 +88,7 @@ export class Fleet implements FleetFacts, Board {
         continue
       }
       const keys = groupKeys(this.options.prefix, this.options.group, name)
-      const ledger = new Ledger(upstream)
+      const ledger = new Ledger(upstream, this.options.ttl)
       const shared = { ledger, keys, pending: false, aloneAt: undefined, saidAlone: false }
       const auditFrom = Math.floor(this.#env.random() * 1000)
       this.#groups.set(name, { ...shared, auditAt: this.#nextAudit(1), auditFrom })
@@ -114,11 +115,12 @@ export class Fleet implements FleetFacts, Board {
     await this.#link.stop()
   }
 
-  /** Resolves once every group has been heard of, or after so many milliseconds. */
+  /** Resolves once every group has been heard of and every common limit has a lease, or after so many milliseconds. */
   async heard(ms: number): Promise<void> {
     const { now, after } = this.#env
     const end = now() + ms
-    const missing = () => Array.from(this.#groups.values()).some(({ ledger }) => ledger.heardAt === undefined)
+    const missing = () =>
+      Array.from(this.#groups.values()).some(({ ledger }) => ledger.heardAt === undefined || ledger.without)
     while (missing() && now() < end) await new Promise<void>((go) => after(5, go))
   }
 
@@ -139,7 +141,11 @@ export class Fleet implements FleetFacts, Board {
       if (this.#env.now() - (ledger.heardAt ?? Number.NEGATIVE_INFINITY) > this.options.ttl) ledger.cutOff()
       if (pending) continue
       if (this.#link.up) void this.#exchange(shared)
-      else ledger.skip()
+      else {
+        ledger.skip()
+        // An answer may just have been on its way when Redis was lost, and a reload may have brought another limit.
+        ledger.takeFair()
+      }
     }
   }
 

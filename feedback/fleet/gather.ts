@@ -20,6 +20,8 @@ export interface Entry {
   peaks: [number, number]
   peakAt: number
   lookedAt: number | undefined
+  /** When the group last had a request, as far as one exchange tells it from the next; monotonic milliseconds. */
+  askedAt: number
   /** Whether anything has ever been heard of the peer here. */
   met: boolean
   /** The levels that were told last; `unknown` where nobody knows whether they arrived. */
@@ -36,8 +38,9 @@ export interface Circumstances {
   readonly members: number
   /** Whether the group had a request since the last time. */
   readonly asked: boolean
-  /** The server's time at the last exchange, milliseconds since the epoch. */
+  /** The server's time at the last exchange, milliseconds since the epoch, and from the one before up to it. */
   readonly at: number
+  readonly gap: number
   /** Monotonic milliseconds. */
   readonly now: number
 }
@@ -49,9 +52,14 @@ const leastWeight = 0.01
 /** What waits for so many times the average, and so long at least, is stuck. */
 const stuckTimes = 10
 const stuckMs = 10
-/** How long a peak counts at least, and how long it is remembered that somebody went short. */
+/** How long a peak counts at least, and how long it is remembered that somebody went short, milliseconds. */
 const peakMs = 300
 const shortMs = 1000
+/** Who craves something says so in each exchange: it is remembered over so many, and a fair part that is lacking over more. */
+const cravedGaps = 2
+const shortGaps = 3
+/** For so long after a request an instance keeps a place for the next one, where there is one for each, milliseconds. */
+const keptMs = 3000
 
 /** A peer that nothing has been told of yet. What was counted before stays untold. */
 export function enter(peer: Peer): Entry {
@@ -63,6 +71,7 @@ export function enter(peer: Peer): Entry {
     peaks: [0, 0],
     peakAt: 0,
     lookedAt: undefined,
+    askedAt: Number.NEGATIVE_INFINITY,
     met: false,
     sent: 'nothing',
     heard: undefined,
@@ -73,6 +82,8 @@ export function enter(peer: Peer): Entry {
 export function skip(entry: Entry): void {
   Object.assign(entry.told, countsOf(entry.peer))
   entry.imported = 0
+  const { zone, index } = entry.peer
+  zone.peers.connsPeak[index] = zone.peers.conns[index]!
 }
 
 function countsOf({ zone, index }: Peer): Counts {
@@ -134,14 +145,16 @@ export function lookAt(entry: Entry, upstream: Upstream, circumstances: Circumst
     limit,
     have: 0,
     want: 0,
+    need: 0,
   }
   if (limit > 0) demand(entry, update, circumstances)
   return isNews(update, sent) ? update : undefined
 }
 
 /** What the instance would like to have of a limit that is the fleet's. What it gives back it does without from now on. */
-function demand(entry: Entry, update: Update, { members, asked, at, now }: Circumstances): void {
+function demand(entry: Entry, update: Update, circumstances: Circumstances): void {
   const { peer, heard } = entry
+  const { members, at, gap, now } = circumstances
   const { conns, connsPeak, lease } = peer.zone.peers
   const { index } = peer
   if (now - entry.peakAt > peakMs) {
@@ -152,23 +165,30 @@ function demand(entry: Entry, update: Update, { members, asked, at, now }: Circu
   entry.peaks[0] = Math.max(entry.peaks[0], latest)
   connsPeak[index] = conns[index]!
   const have = Math.max(0, lease[index]! - 1)
-  const short = heard !== undefined && heard.shortAt > 0 && at - heard.shortAt < shortMs
+  const { shortAt, cravedAt } = heard ?? { shortAt: 0, cravedAt: 0 }
+  const short = shortAt > 0 && at - shortAt < Math.max(shortMs, shortGaps * gap)
+  const craved = cravedAt > 0 && at - cravedAt < cravedGaps * gap
+  if (circumstances.asked) entry.askedAt = now
+  const asked = members <= update.limit ? now - entry.askedAt < keptMs : circumstances.asked
   const free = update.limit - (heard?.leased ?? 0)
   const peak = short ? latest : Math.max(...entry.peaks)
   update.have = have
-  update.want = wanted({ limit: update.limit, members, conns: update.conns, peak, have, asked, free, short })
+  const { limit } = update
+  const wish = wanted({ limit, members, conns: update.conns, peak, have, asked, free, short, craved })
+  update.want = wish.want
+  update.need = wish.need
   if (lease[index]! > 0 && update.want < have) lease[index] = update.want + 1
 }
 
 /** Whether it says more than what was told last. */
 function isNews(update: Update, sent: Entry['sent']): boolean {
   if (sent === 'nothing' || sent === 'unknown') return true
-  const { answers, ejections, values, stuck, conns, want, have, limit, weight, average } = update
+  const { answers, ejections, values, stuck, conns, want, need, have, limit, weight, average } = update
   if (answers > 0 || ejections > 0 || values > 0) return true
   if (stuck > 0 || sent.stuck > 0) return true
   if (conns !== sent.conns || limit !== sent.limit) return true
-  // Somebody may have given something back meanwhile.
-  if (limit > 0 && (want !== sent.want || have !== want)) return true
+  // Somebody may have given something back meanwhile, and is to know of what is lacking as long as it is.
+  if (limit > 0 && (want !== sent.want || have !== want || need !== sent.need || need > have)) return true
   // An average that nobody renews loses weight beside others.
   return average !== sent.average || weight < sent.weight / 2
 }

@@ -24,6 +24,7 @@ export interface Telling {
  */
 export class Ledger {
   #upstream: Upstream
+  readonly #ttl: number
   #entries = new Map<string, Entry>()
   /** The same by the peers' places in the zone. */
   readonly #byIndex = new Map<number, Entry>()
@@ -39,13 +40,17 @@ export class Ledger {
   /** Most that were known in this epoch, or at the end of the one before: they may only not have been heard yet. */
   #mostMembers = 0
   #at = 0
+  /** From the answer before to the last one, by the server's clock. */
+  #gap = 0
   #resets = 0
   /** When the last answer came; undefined before the first. */
   #heardAt: number | undefined
   #cut = true
 
-  constructor(upstream: Upstream) {
+  /** @param ttl for so long of a new state not all may have been heard, milliseconds */
+  constructor(upstream: Upstream, ttl = 0) {
     this.#upstream = upstream
+    this.#ttl = ttl
     this.#requests = upstream.zone.get('requests')
     this.#retries = upstream.zone.get('retries')
     this.use(upstream)
@@ -112,7 +117,9 @@ export class Ledger {
       const retries = zone.get('retries') - this.#retries
       this.#requests += requests
       this.#retries += retries
-      const circumstances = { members: Math.max(1, this.#members), asked: requests > 0, at: this.#at, now }
+      // Who has not heard of anybody yet leaves half to somebody who may begin together with it.
+      const members = this.#members || 2
+      const circumstances = { members, asked: requests > 0, at: this.#at, gap: this.#gap, now }
       for (const [name, entry] of this.#entries) {
         const update = lookAt(entry, this.#upstream, circumstances)
         if (update !== undefined) updates.push({ name, update })
@@ -194,6 +201,7 @@ export class Ledger {
       heard.epoch === this.#epoch ? this.#mostMembers : this.#members,
       heard.members,
     )
+    this.#gap = heard.epoch === this.#epoch ? Math.max(0, heard.at - this.#at) : 0
     this.#epoch = heard.epoch
     this.#version = heard.version
     this.#members = heard.members
@@ -222,6 +230,29 @@ export class Ledger {
   }
 
   /**
+   * Redis is lost: of a limit that is the fleet's this instance takes a fair part from now on, be that more or less than
+   * it has leased. Who loses it alone thereby has at most that beyond what the others have leased.
+   */
+  takeFair(): void {
+    if (this.#heardAt === undefined) return
+    const members = this.#at < this.#ttl ? this.#mostMembers : this.#members
+    const { zone } = this.#upstream
+    zone.enter()
+    for (const { peer } of this.#entries.values()) {
+      const { max_conns, max_conns_scope } = peer.options
+      if (max_conns_scope === 'fleet') zone.peers.lease[peer.index] = fairLease(max_conns, members) + 1
+    }
+    zone.leave()
+  }
+
+  /** Whether there is a limit that is the fleet's, and nothing of it is leased yet. */
+  get without(): boolean {
+    const peers = Array.from(this.#entries.values(), ({ peer }) => peer)
+    const common = peers.filter(({ options }) => options.max_conns_scope === 'fleet')
+    return common.some(({ zone, index }) => zone.peers.lease[index]! <= 1)
+  }
+
+  /**
    * Nothing has been heard for `ttl`: what others told counts no more, and of a limit that is the fleet's this instance
    * takes a fair part, since its lease has gone to others by now.
    */
@@ -232,16 +263,15 @@ export class Ledger {
     const { zone } = this.#upstream
     zone.enter()
     for (const entry of this.#entries.values()) {
-      const { index, options } = entry.peer
+      const { index } = entry.peer
       zone.peers.stuckCount[index] = 0
       zone.peers.stuckStart[index] = 0
       entry.heard = undefined
       entry.sent = 'nothing'
-      if (options.max_conns_scope === 'fleet')
-        zone.peers.lease[index] = fairLease(options.max_conns, this.#members) + 1
     }
     zone.set('stuckPeers', 0)
     zone.leave()
+    this.takeFair()
     this.#version = 0
   }
 
@@ -326,4 +356,5 @@ const leaving: Update = {
   limit: 0,
   have: 0,
   want: 0,
+  need: 0,
 }

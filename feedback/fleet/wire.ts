@@ -19,6 +19,7 @@ const updateSecond = [
   'limit',
   'have',
   'want',
+  'need',
 ] as const
 /** Numbers of a record, in order. */
 const recordFirst = ['members', 'answers', 'good', 'weight', 'weighted', 'conns'] as const
@@ -32,6 +33,7 @@ const recordSecond = [
   'stuckStart',
   'leased',
   'shortAt',
+  'cravedAt',
 ] as const
 
 /** As the script's `struct` has them: the byte and the first part, and the second part. */
@@ -159,6 +161,7 @@ class Records {
       stuckStart: 0,
       leased: 0,
       shortAt: 0,
+      cravedAt: 0,
     }
     if (kind === 1) for (const field of recordSecond) record[field] = this.#number()
     // What others have written is read as if there were nothing where it cannot be right.

@@ -18,8 +18,10 @@ type Part = Pick<PeerRecord, 'stuck' | 'stuckStart' | 'weight' | 'weighted' | 'c
 
 interface Lease {
   readonly leased: number
-  /** Whether that is less than wanted, and less than a fair part. */
+  /** Whether that is less than needed, and less than a fair part. */
   readonly short: boolean
+  /** Whether it is less than needed. */
+  readonly craved: boolean
 }
 
 interface Member {
@@ -43,8 +45,9 @@ const nobody: PeerRecord = {
   conns: 0,
   leased: 0,
   shortAt: 0,
+  cravedAt: 0,
 }
-const none: Lease = { leased: 0, short: false }
+const none: Lease = { leased: 0, short: false, craved: false }
 const nothing: Part = { stuck: 0, stuckStart: 0, weight: 0, weighted: 0, conns: 0, leased: 0 }
 
 /** What is told after a longer silence is no news, milliseconds. */
@@ -132,7 +135,7 @@ export class FleetStore {
     const record = this.#records.get(name)?.record ?? nobody
     const before = member.parts.get(name)
     const own = before ?? nothing
-    const { leased, short } = update.leaves ? none : this.#lease(record, own, update, sent, at)
+    const { leased, short, craved } = update.leaves ? none : this.#lease(record, own, update, sent, at)
     const part: Part = update.leaves
       ? nothing
       : {
@@ -157,19 +160,20 @@ export class FleetStore {
       valueAt: update.values > 0 && prompt ? Math.max(record.valueAt, at - update.valueAge) : record.valueAt,
       ...shifted(record, own, part),
       shortAt: short ? at : record.shortAt,
+      cravedAt: craved ? at : record.cravedAt,
     })
     return leased
   }
 
   #lease(record: PeerRecord, own: Part, update: Update, { ttl, members }: Sent, at: number): Lease {
-    const { limit, have, want, conns } = update
+    const { limit, have, want, need, conns } = update
     if (limit <= 0) return none
     const young = at < ttl
     const share = Math.max(1, Math.floor(limit / Math.max(this.#members.size, young ? members : 0)))
     let most = Math.min(want, limit - (record.leased - own.leased))
     if (young) most = Math.min(most, Math.max(have, share))
     const leased = Math.max(conns, most)
-    return { leased, short: leased < Math.min(want, share) }
+    return { leased, short: leased < Math.min(need, share), craved: leased < Math.min(need, limit) }
   }
 
   #keep(name: string, record: PeerRecord): void {

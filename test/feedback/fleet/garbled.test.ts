@@ -123,7 +123,7 @@ const doubles = (...numbers: number[]): Buffer => {
 const full = (...numbers: number[]): Buffer => Buffer.concat([Buffer.from([1]), doubles(...numbers)])
 /** A record of two instances, with some numbers other than they should be. */
 function record(changes: Readonly<Record<number, number>>): Buffer {
-  const numbers = [2, 5, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0]
+  const numbers = [2, 5, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0]
   for (const [i, number] of Object.entries(changes)) numbers[Number(i)] = number
   return full(...numbers)
 }
@@ -182,7 +182,7 @@ const harms: Readonly<Record<string, Harm>> = {
   'a record has thousands of members': put(record({ 0: 5000 })),
   'a record has no members': put(record({ 0: 0 })),
   'a record has huge counts': put(record({ 1: 1e300, 2: 1e301, 6: 1e300, 8: 1e300, 9: 1e300 })),
-  'a record has huge times': put(record({ 7: 1e300, 10: 1e300, 14: 1e300 })),
+  'a record has huge times': put(record({ 7: 1e300, 10: 1e300, 14: 1e300, 15: 1e300 })),
   'more is leased than there is': put(record({ 13: 1000 })),
   'less is leased than nothing': put(record({ 13: -1000 })),
   'much is stuck': put(record({ 11: 1e6, 12: 0 })),

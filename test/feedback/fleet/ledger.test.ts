@@ -382,16 +382,20 @@ describe('a limit for the fleet', () => {
   test('leases follow demand, and are never more than the limit in all', async () => {
     const all = ['a', 'b', 'c'].map((id) => new Instance('leases', id, limited(20)))
     const [a, b, c] = all as [Instance, Instance, Instance]
-    for (let i = 0; i < 3; i++) await rounds(...all)
     // The first `ttl` of a state nobody gets more than a fair part.
-    await sleep(ttl)
+    for (let i = 0; i < 3; i++) {
+      await rounds(...all)
+      await sleep(ttl / 2)
+    }
+    await rounds(...all)
+    assert.deepEqual(all.map(lease), [6, 6, 6], 'who has nothing to do has a fair part in reserve')
     for (let i = 0; i < 12; i++) {
       load(a, lease(a))
       await rounds(...all)
       assert.ok(all.reduce((sum, one) => sum + lease(one), 0) <= 20)
       for (const one of all) one.clock.move(200)
     }
-    assert.ok(lease(a) >= 16, `who needs most has most: ${all.map(lease)}`)
+    assert.ok(lease(a) >= 18, `who needs most has most: ${all.map(lease)}`)
     for (let i = 0; i < 12; i++) {
       load(c, lease(c))
       load(b, lease(b))
@@ -455,6 +459,60 @@ describe('a limit for the fleet', () => {
     const running = [a, b].map(({ numbers }) => numbers.conns[0]!)
     assert.ok(running[0]! + running[1]! <= 10, `${running}`)
     assert.ok(Math.min(...running) >= 4, `each has its part again: ${running}`)
+  })
+
+  test('an instance alone has half of it at its first exchange, and all of it at the second', async () => {
+    const a = new Instance('alone', 'a', limited(100))
+    await a.round()
+    assert.equal(lease(a), 50)
+    await a.round()
+    assert.equal(lease(a), 100)
+    await a.round()
+    assert.equal(lease(a), 100)
+  })
+
+  test('of two that begin together each has half at once', async () => {
+    const [a, b] = [new Instance('twins', 'a', limited(100)), new Instance('twins', 'b', limited(100))]
+    for (let i = 0; i < 3; i++) {
+      await rounds(a, b)
+      assert.deepEqual([lease(a), lease(b)], [50, 50])
+    }
+    const c = new Instance('twins', 'c', limited(100))
+    await c.round()
+    assert.equal(c.ledger.without, true, 'all is leased')
+    await rounds(a, b, c, a, b, c)
+    assert.equal(c.ledger.without, false)
+    assert.deepEqual([a, b, c].map(lease), [33, 33, 33])
+  })
+
+  test('who loses Redis takes a fair part at once, and back there it has what is leased to it', async () => {
+    const [a, b] = [new Instance('gone', 'a', limited(10)), new Instance('gone', 'b', limited(10))]
+    await rounds(a, b)
+    await sleep(ttl)
+    for (let i = 0; i < 8; i++) {
+      load(a, lease(a))
+      await rounds(a, b)
+      for (const one of [a, b]) one.clock.move(200)
+    }
+    assert.deepEqual([lease(a), lease(b)], [10, 0])
+    const { epoch, version } = a.ledger
+    for (const { ledger } of [a, b]) {
+      ledger.skip()
+      ledger.takeFair()
+    }
+    assert.deepEqual([lease(a), lease(b)], [5, 5])
+    assert.deepEqual([a.ledger.epoch, a.ledger.version], [epoch, version], 'nothing else is lost')
+    b.answer(0, 5, 0)
+    await rounds(b, a)
+    assert.ok(a.numbers.ok[0]! < 0.6, 'evidence goes on from where it was')
+    assert.equal(lease(b), 0, 'the store knows of no more')
+    assert.ok(lease(a) >= 5)
+  })
+
+  test('who has never heard of anybody goes by the whole limit when Redis is lost', async () => {
+    const a = new Instance('never', 'a', limited(10))
+    a.ledger.takeFair()
+    assert.equal(a.numbers.lease[0], 0)
   })
 
   test('when Redis has forgotten everything nobody gets more than what it had or a fair part', async () => {

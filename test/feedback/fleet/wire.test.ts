@@ -22,6 +22,7 @@ const silent: Update = {
   limit: 0,
   have: 0,
   want: 0,
+  need: 0,
 }
 
 type Told = readonly { readonly name: string; readonly update: Update }[]

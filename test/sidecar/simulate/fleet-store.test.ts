@@ -53,6 +53,7 @@ const silent: Update = {
   limit: 0,
   have: 0,
   want: 0,
+  need: 0,
 }
 
 /** An instance as far as the script can tell: what it knows of the shared state, and which peers it has told of. */
@@ -157,7 +158,16 @@ class Pair {
 let groups = 0
 
 /** Fields that are sums of times and the like, within what rounding and the clock's digits leave. */
-const rough = new Set(['ejectedAt', 'valueAt', 'stuckStart', 'shortAt', 'weight', 'weighted', 'valueSum'])
+const rough = new Set([
+  'ejectedAt',
+  'valueAt',
+  'stuckStart',
+  'shortAt',
+  'cravedAt',
+  'weight',
+  'weighted',
+  'valueSum',
+])
 
 function sameRecord(name: string, real: PeerRecord, twin: PeerRecord): void {
   for (const [field, value] of Object.entries(twin)) {
@@ -244,6 +254,7 @@ for (const seed of [1, 2, 3]) {
         limit,
         have: below(6),
         want: limit > 0 ? below(limit + 1) : 0,
+        need: limit > 0 ? below(limit + 3) : 0,
       }
     }
   })
@@ -284,9 +295,15 @@ test('leases are the limit at most, and who asks for more than is left gets what
   one.learn(await pair.exchange(one, { a: { limit: 10, want: 8 } }))
   await sleep(ttl)
   one.learn(await pair.exchange(one, { a: { limit: 10, have: 8, want: 8 } }))
-  const heard = await pair.exchange(other, { a: { limit: 10, want: 5 } })
+  const heard = await pair.exchange(other, { a: { limit: 10, want: 5, need: 1 } })
   assert.deepEqual(heard.leases, [2])
-  assert.ok(heard.peers.get('a')!.shortAt > 0)
+  const { shortAt, cravedAt } = heard.peers.get('a')!
+  assert.deepEqual([shortAt, cravedAt], [0, 0], 'a wish for a reserve marks nothing')
+  const needy = await pair.exchange(other, { a: { limit: 10, have: 2, want: 5, need: 5 } })
+  assert.ok(needy.peers.get('a')!.shortAt > 0 && needy.peers.get('a')!.cravedAt > 0)
+  const more = await pair.exchange(one, { a: { limit: 10, have: 8, want: 8, need: 9 } })
+  assert.equal(more.peers.get('a')!.shortAt, needy.peers.get('a')!.shortAt, 'it has a fair part')
+  assert.ok(more.peers.get('a')!.cravedAt > needy.peers.get('a')!.cravedAt)
 })
 
 test('nothing of a group is kept for ever, and a departure begins nothing', async () => {
