@@ -37,11 +37,39 @@ return { now, orphans }
 `,
 )
 
+/** KEYS: the schedulers, then other keys of the queue. ARGV: 1 for how long keys are kept, then ids of schedules. */
+const keeping = script(
+  'keep',
+  `
+local schedulers = KEYS[1]
+for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[1]) end
+for i = 2, #ARGV do
+  local key = schedulers .. ':' .. ARGV[i]
+  redis.call('PEXPIRE', key, ARGV[1])
+  local at = redis.call('ZSCORE', schedulers, ARGV[i])
+  if at then redis.call('PEXPIRE', key .. ':' .. at, ARGV[1]) end
+end
+return 1
+`,
+)
+
 /** For how long what belongs to a queue is kept when no instance is left, milliseconds. BullMQ would keep it forever. */
 const keptFor = 3_600_000
 
 /** What BullMQ keeps a queue in, beside the jobs, and never lets expire; the schedulers first. */
 const queueKeys = ['repeat', 'meta', 'id', 'wait', 'active', 'delayed', 'marker', 'events', 'stalled', 'pc']
+/** Those of them that are gone whenever no job is in them, and new with the next one: then they expire no more. */
+const passingKeys = ['repeat', 'wait', 'active', 'delayed', 'marker', 'stalled']
+
+/**
+ * Has what belongs to a queue expire once no instance is left.
+ * @param ids schedules that were entered, or whose jobs have come up
+ * @param all whether that goes for what stays between jobs, too
+ */
+export async function keep(board: Board, queue: string, ids: readonly string[], all: boolean): Promise<void> {
+  const keys = (all ? queueKeys : passingKeys).map((key) => `${queue}:${key}`)
+  await board.run(keeping, keys, [keptFor, ...ids])
+}
 
 /**
  * Says which schedules this instance has, and finds those that none has any more.

@@ -2,7 +2,7 @@ import type { Queue, Worker } from 'bullmq'
 import type { Cluster, Redis } from 'ioredis'
 import type { Board } from '../feedback/fleet/board.ts'
 import { networkHere } from '../feedback/fleet/peer-id.ts'
-import { announce } from './announce.ts'
+import { announce, keep } from './announce.ts'
 import { bullClient } from './bull-client.ts'
 import type { SharedEnv } from './hands.ts'
 import { hash } from './slots.ts'
@@ -145,15 +145,18 @@ export class Schedules {
   async stop(): Promise<void> {
     this.#stopListening()
     this.#cancel?.()
+    const schedules = [...this.#schedules.values()]
     this.#schedules = new Map()
     // BullMQ's own way to end in good order may wait for Redis forever, and its timers then run on.
     for (const { worker } of this.#lines) worker.pause(true).catch(() => {})
-    // A job that is given back does not have to be found stalled.
-    if (this.#board.up && this.#jobs > 0) {
+    if (this.#board.up && this.#lines.length > 0) {
+      // A job that is given back does not have to be found stalled.
       const over = new Promise<void>((resolve) => {
         this.#idle = resolve
+        if (this.#jobs === 0) resolve()
       })
-      await within(this.#options.stopWithin, this.#env.after, over)
+      const last = Promise.all([over, this.#keepAll(schedules)])
+      await within(this.#options.stopWithin, this.#env.after, last)
     }
     this.#end()
   }
@@ -184,6 +187,8 @@ export class Schedules {
         name,
         (job) => {
           this.#jobs += 1
+          // The next job is there already.
+          void this.#keep(name, [job.name], false)
           return this.#hands.take(local ? `local ${job.name}` : job.name, job.id ?? '')
         },
         {
@@ -238,6 +243,22 @@ export class Schedules {
       await line?.queue.upsertJobScheduler(id, repeat, { name: id, opts })
     })
     await Promise.allSettled(upserts)
+    if (life === this.#life) await this.#keepAll(schedules)
+  }
+
+  /** BullMQ keeps what it writes forever. */
+  async #keepAll(schedules: Iterable<Schedule>): Promise<void> {
+    const queues = Map.groupBy(schedules, ({ local }) => local)
+    const kept = [...queues].map(([local, some]) => {
+      const ids = some.map(({ id }) => id)
+      return this.#keep(queueName(local), ids, true)
+    })
+    await Promise.all(kept)
+  }
+
+  async #keep(queue: string, ids: readonly string[], all: boolean): Promise<void> {
+    // Where it does not come to that the next job will do, or the next announcement.
+    await keep(this.#board, `${this.#prefix}:${queue}`, ids, all).catch(() => {})
   }
 
   /** Drops all that belongs to BullMQ, without a word to Redis. */
