@@ -22,4 +22,6 @@ export interface Hands {
 export interface SharedEnv extends Timers {
   /** Uniform in [0, 1). */
   random(): number
+  /** Something that a person should read. */
+  say(text: string): void
 }

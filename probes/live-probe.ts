@@ -16,6 +16,8 @@ export interface LiveProbe extends ProbeRule {
   readonly kind: ProbeKind
   /** The kind's own arguments; its schema has checked them. */
   readonly args: Readonly<Record<string, unknown>>
+  /** Stands for what is asked and what passes: instances share the results of a probe where that is the same. */
+  readonly definition: string
   /** Asked in place of a peer's own port. */
   readonly port: number | undefined
   readonly interval: number

@@ -11,6 +11,19 @@ export function afterResult(now: number, ago: number, interval: number, dice: nu
   return Math.max(now, now - ago + interval * (1.5 + dice / 2))
 }
 
+/**
+ * The same of one that leaves the peer to the others: they come first here, too. A result that comes then is still
+ * trusted to go on with the streak.
+ */
+export function afterOthers(now: number, ago: number, interval: number, dice: number): number {
+  return afterResult(now, ago, interval, dice) + 0.75 * interval
+}
+
+/** Within which time after another's failure this instance asks, too: one of them does, and they are not in step. */
+export function secondOpinion(now: number, interval: number, dice: number): number {
+  return now + dice * Math.min(interval, 500)
+}
+
 /** When Redis is away: all instances are to ask by themselves, and not in step. */
 export function whenAway({ dueAt, interval }: Recurring, lastAt: number, now: number, dice: number): number {
   const next = lastAt + interval * (1 + dice)

@@ -27,9 +27,14 @@ export interface ProbeFacts {
   readonly last: LastProbing | undefined
   /** Whether one instance of the fleet asks for all, as far as Redis answers. */
   readonly shared: boolean
+  /** For how long this instance leaves it to the others, since it fails from here alone; milliseconds, or 0. */
+  readonly leavesMs: number
   /** Whether it is being asked now, by this instance. */
   readonly asking: boolean
-  /** Milliseconds until it is due; where its mode says so it is left out then. */
+  /**
+   * Milliseconds until it is due; where its mode says so it is left out then. One that is shared is due here where
+   * nobody has asked by then.
+   */
   readonly nextMs: number
 }
 

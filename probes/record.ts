@@ -26,9 +26,16 @@ export interface ProbeRecord {
   readonly orders: Orders | undefined
 }
 
-/** Names the record of a probe of a peer in the group's state. @param peer its name in the fleet */
-export function recordField(probe: string, peer: string): string {
-  return `r${probe}\0${peer}`
+/**
+ * Names the record of a probe of a peer in the group's state. What is asked is part of it: the answer to another
+ * question says nothing.
+ * @param peer its name in the fleet
+ */
+export function recordField(
+  { name, definition }: { readonly name: string; readonly definition: string },
+  peer: string,
+): string {
+  return `r${name}\0${definition}\0${peer}`
 }
 
 /**

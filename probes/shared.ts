@@ -3,7 +3,7 @@ import type { Upstream } from '../feedback/upstream.ts'
 import { Schedules, type SchedulesOptions } from './bullmq.ts'
 import type { Hands, SharedEnv } from './hands.ts'
 import type { LiveProbe } from './live-probe.ts'
-import { afterResult, whenAway, whenBack } from './net.ts'
+import { afterOthers, afterResult, secondOpinion, whenAway, whenBack } from './net.ts'
 import { Outbox } from './outbox.ts'
 import { type Entry, inAir, type Landing, leftOut } from './patient.ts'
 import { newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
@@ -18,6 +18,9 @@ export interface SharedOptions extends SchedulesOptions {
   readonly clearAfter: number
 }
 
+/** Why this instance wants to ask: a job has come up; nobody else has asked; or another has failed. */
+type Occasion = 'job' | 'net' | 'second'
+
 /**
  * Probes that all instances of a fleet ask together. Job schedulers say which instance is to ask and when; turns in the
  * shared state see to it that nothing is asked twice; and every instance judges by the record that comes of it.
@@ -25,6 +28,9 @@ export interface SharedOptions extends SchedulesOptions {
  * Each entry keeps a moment of its own at which this instance asks by itself. A result of whatever origin puts it off
  * by one and a half to two intervals, so that it comes up only where a schedule is lost, a job is stuck, nobody else
  * has the peer, or Redis is away.
+ *
+ * A peer that one instance's probe takes out is asked once more at once, by another. An instance that is contradicted so
+ * leaves that peer to the others (see dissent.ts).
  */
 export class Shared {
   readonly #board: Board
@@ -86,6 +92,11 @@ export class Shared {
     return this.#slots.of(entry) !== undefined
   }
 
+  /** For how long this instance leaves the entry to the others, milliseconds. */
+  leaves(entry: Entry): number {
+    return this.#slots.of(entry)?.dissent.pauseLeft(this.#env.now()) ?? 0
+  }
+
   /** An entry has come up by itself. @returns false where this instance is to ask without asking anybody */
   due(entry: Entry): boolean {
     const slot = this.#slots.of(entry)
@@ -114,10 +125,12 @@ export class Shared {
   #claimDue(): void {
     const due = this.#due
     this.#due = []
-    for (const [probe, slots] of Map.groupBy(due, ({ entries }) => entries[0]!.probe)) {
-      const net = this.#claim(probe, slots, this.#turns.job(), true)
-      this.#nets.add(net)
-      void net.then(() => this.#nets.delete(net))
+    for (const [probe, all] of Map.groupBy(due, ({ entries }) => entries[0]!.probe)) {
+      for (const [second, slots] of Map.groupBy(all, (slot) => slot.second)) {
+        const net = this.#claim(probe, slots, this.#turns.job(), second ? 'second' : 'net')
+        this.#nets.add(net)
+        void net.then(() => this.#nets.delete(net))
+      }
     }
   }
 
@@ -126,33 +139,35 @@ export class Shared {
     const chunk = this.#slots.chunk(schedule)
     if (chunk === undefined) return
     const now = this.#env.now()
-    const slots = chunk.slots.filter(({ claiming, entries: [entry] }) => {
-      return !claiming && !inAir(entry!) && !leftOut(entry!, now)
+    const slots = chunk.slots.filter(({ claiming, dissent, entries: [entry] }) => {
+      return !claiming && !inAir(entry!) && !leftOut(entry!, now) && dissent.pauseLeft(now) === 0
     })
     for (const slot of slots) slot.claiming = true
-    await this.#claim(chunk.probe, slots, job, false)
+    await this.#claim(chunk.probe, slots, job, 'job')
   }
 
   /**
    * Asks those whose turn it gets. Settles once all that came of it has been told.
-   * @param net whether they came up by themselves and not by a schedule
    */
-  async #claim(probe: LiveProbe, slots: readonly Slot[], job: string, net: boolean): Promise<void> {
+  async #claim(probe: LiveProbe, slots: readonly Slot[], job: string, occasion: Occasion): Promise<void> {
     if (slots.length === 0 || this.#stopped) return
     const wanted = slots.map(({ field }) => this.#turns.want(field))
-    const claimed = await this.#turns.claim(probe.upstream, wanted, job, probe).catch(() => undefined)
+    const second = occasion === 'second'
+    const net = occasion === 'net'
+    const claimed = await this.#turns.claim(probe.upstream, wanted, job, probe, second).catch(() => undefined)
     if (claimed) this.#setClock(claimed.now)
     const asked: Promise<void>[] = []
     for (const [i, slot] of slots.entries()) {
-      slot.claiming = false
+      slot.claiming = slot.second = false
       const [entry] = slot.entries
       const free = !this.#stopped && entry!.patient.current && !inAir(entry!)
       const turn = wanted[i]!
       if (claimed === undefined) {
         // Redis is away, or is about to be found so; the turn may be this instance's all the same.
-        if (net && free) asked.push(this.#ask(slot, turn, job, false))
+        if (net && free) asked.push(this.#ask(slot, turn, job, false, occasion))
       } else if (claimed.given.has(turn)) {
-        asked.push(free ? this.#ask(slot, turn, job, true) : this.#tell(slot, turn, job, nothing, true))
+        const ask = () => this.#ask(slot, turn, job, true, occasion)
+        asked.push(free ? ask() : this.#tell(slot, turn, job, nothing, true))
         // Nobody else has asked in time: the schedule may be lost. Where peers are left out, that means less.
         if (net) this.#schedules.mend(slot.schedule, probe.interval * (probe.mode === 'always' ? 1 : 10))
       }
@@ -160,12 +175,18 @@ export class Shared {
     await Promise.all(asked)
   }
 
-  #ask(slot: Slot, turn: Turn, job: string, given: boolean): Promise<void> {
+  #ask(slot: Slot, turn: Turn, job: string, given: boolean, occasion: Occasion): Promise<void> {
     const [entry] = slot.entries
+    const { dissent } = slot
     return new Promise((done) => {
       this.#hands.ask(entry!, (landing) => {
-        // What nobody here wants to know any more another may ask.
-        void this.#tell(slot, turn, job, entry!.patient.current ? landing : nothing, given).then(done)
+        const { patient, probe } = entry!
+        // Where nobody else has asked, its word counts for what it is.
+        const kept = landing.passed === false && occasion === 'job' && dissent.doubted
+        if (kept) dissent.pause(probe.interval, this.#env.now())
+        // What nobody here wants to know any more, or is believed to know, another may ask.
+        const told = patient.current && !kept ? landing : nothing
+        void this.#tell(slot, turn, job, told, given).then(done)
       })
     })
   }
@@ -202,22 +223,36 @@ export class Shared {
       this.#early.set(slot, record)
       return
     }
-    const news = newsOf(record, slot.known, slot.heardOn)
+    const { known, dissent } = slot
+    const news = newsOf(record, known, slot.heardOn)
     slot.known = record
     slot.heardOn = true
     const { now, random } = this.#env
     const [entry] = slot.entries
-    const { interval } = entry!.probe
+    const { interval, fails } = entry!.probe
     const ago = Math.max(0, this.#clock + now() - record.at)
     // What others found while Redis was out of reach, or too long ago, is not known to hold still.
     const old =
       ago > trustedFor(interval) || record.at < this.#clock + (this.#backAt ?? Number.NEGATIVE_INFINITY)
-    if (news === undefined || old || record.job === slot.judged) return
+    if (news === undefined || old) return
+    const mine = record.by === this.#turns.by
+    if (dissent.hear(record, mine, interval, now())) this.#dissents(entry!)
+    if (record.job === slot.judged) return
+    const next = dissent.doubted ? afterOthers : afterResult
     for (const one of slot.entries) {
       if (!one.patient.current) continue
       this.#hands.hear(one, record, news, ago, own)
-      this.#hands.put(one, afterResult(now(), ago, interval, random()))
+      this.#hands.put(one, next(now(), ago, interval, random()))
     }
+    const out = record.streak <= -fails && (known === undefined || known.streak > -fails)
+    slot.second = out && !mine && !dissent.doubted && entry!.patient.current
+    if (slot.second) this.#hands.put(entry!, secondOpinion(now(), interval, random()))
+  }
+
+  #dissents({ probe, patient: { peer, upstream } }: Entry): void {
+    this.#env.say(
+      `probe "${probe.name}" of peer ${peer.name} of upstream "${upstream.name}" fails from here and passes at other instances; leaving it to them`,
+    )
   }
 
   #setClock(serverNow: number): void {
@@ -232,7 +267,7 @@ export class Shared {
     this.#early.clear()
     if (up && this.#wasUp) this.#backAt = now()
     for (const slot of this.#slots.all()) {
-      slot.heardOn = false
+      slot.heardOn = slot.second = false
       for (const entry of slot.entries) {
         const lastAt = entry.last?.endedAt ?? Number.NEGATIVE_INFINITY
         const dueAt = (up ? whenBack : whenAway)(entry, lastAt, now(), random())

@@ -1,6 +1,7 @@
 import { isLocal, peerId } from '../feedback/fleet/peer-id.ts'
 import type { Upstream } from '../feedback/upstream.ts'
 import type { Schedule } from './bullmq.ts'
+import { Dissent } from './dissent.ts'
 import type { LiveProbe } from './live-probe.ts'
 import type { Entry } from './patient.ts'
 import { type ProbeRecord, recordField } from './record.ts'
@@ -21,6 +22,10 @@ export interface Slot {
   claiming: boolean
   /** The job that was judged here alone, since its result could not be told; should it have been told, it is old. */
   judged: string
+  /** Whether it comes up to ask what another's failure is worth. */
+  second: boolean
+  /** What this instance's own failures are worth. */
+  readonly dissent: Dissent
 }
 
 /** What one schedule asks. */
@@ -52,7 +57,7 @@ export class Slots {
           const id = scheduleId(probe, hash(peer) % chunks, chunks)
           const key = local ? `local ${id}` : id
           schedules.set(key, { key, id, every: Math.max(1, Math.round(probe.interval)), local })
-          this.#add(entry, recordField(probe.name, peer), key, known.get(entry.key))
+          this.#add(entry, recordField(probe, peer), key, known.get(entry.key))
         }
       }
     }
@@ -65,8 +70,20 @@ export class Slots {
     this.#byField.set(patient.upstream, fields)
     let slot = fields.get(field)
     if (slot === undefined) {
-      const { known, heardOn = false, judged = '' } = before ?? {}
-      slot = { field, entries: [], schedule, known, heardOn, claiming: false, judged }
+      // What was heard of another question of that name says nothing of this one.
+      const same = before?.field === field ? before : undefined
+      const { known, heardOn = false, judged = '', dissent = new Dissent() } = same ?? {}
+      slot = {
+        field,
+        entries: [],
+        schedule,
+        known,
+        heardOn,
+        claiming: false,
+        judged,
+        second: false,
+        dissent,
+      }
       fields.set(field, slot)
       const chunk = this.#chunks.get(schedule) ?? { probe, slots: [] }
       chunk.slots.push(slot)
@@ -98,8 +115,10 @@ export class Slots {
 }
 
 /** The same for all instances and over restarts. Group names have no case; nothing in it means anything to BullMQ. */
-function scheduleId({ upstream, name }: LiveProbe, chunk: number, chunks: number): string {
-  return [upstream.name.toLowerCase(), name, `${chunk}-${chunks}`].map(encodeURIComponent).join('/')
+function scheduleId({ upstream, name, definition }: LiveProbe, chunk: number, chunks: number): string {
+  return [upstream.name.toLowerCase(), name, definition, `${chunk}-${chunks}`]
+    .map(encodeURIComponent)
+    .join('/')
 }
 
 /** FNV-1a, 32 bits, with its bits mixed once more since the lowest ones are all that counts. */

@@ -138,6 +138,7 @@ export class Prober {
       standing: entry.standing,
       last: entry.last,
       shared: this.#shared?.has(entry) ?? false,
+      leavesMs: this.#shared?.leaves(entry) ?? 0,
       asking: inAir(entry),
       nextMs: Math.max(0, entry.dueAt - now),
     }))

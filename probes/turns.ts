@@ -10,8 +10,8 @@ import { trustedFor } from './record.ts'
  * that is asked twice counts once.
  *
  * A record is four lines: the result (see record.ts) with the job that it is of; the turn that is taken, `-` where
- * none is: its token and job, when it was taken, until when it holds, when the next one is due, and the interval; the
- * detail and the orders, both as JSON.
+ * none is: its token and job, when it was taken, until when it holds, when the next one is due, the interval, and
+ * whether the failures have had a second opinion; the detail and the orders, both as JSON.
  */
 
 /** How much longer than its time-out a question may take before another instance asks in its place, milliseconds. */
@@ -30,36 +30,40 @@ local function tableOf(json)
 end
 local function load(field)
   local text = redis.call('HGET', state, field) or ''
-  local seq, fails, streak, before, at, took, by, job, token, claimer, asked, lapses, due, every, detail, orders =
-    string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)\\n(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)\\n([^\\n]*)\\n([^\\n]*)$')
+  local seq, fails, streak, before, at, took, by, job, token, claimer, asked, lapses, due, every, second,
+    detail, orders = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)\\n'
+    .. '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)\\n([^\\n]*)\\n([^\\n]*)$')
   return {
     field = field, seq = read(seq), fails = read(fails), streak = read(streak),
     before = read(before), at = read(at), took = took or '0', by = by or '-', job = job or '-',
     token = token or '-', claimer = claimer or '-', asked = read(asked), lapses = read(lapses),
-    due = read(due), every = read(every), detail = detail or '""', orders = orders or 'null',
+    due = read(due), every = read(every), second = second or '-', detail = detail or '""', orders = orders or 'null',
   }
 end
 local function save(r)
   local text = table.concat({ string.format('%.0f', r.seq), string.format('%.0f', r.fails),
     string.format('%.0f', r.streak), string.format('%.0f', r.before), number(r.at), r.took, r.by, r.job }, ' ')
     .. '\\n' .. table.concat({ r.token, r.claimer, number(r.asked), number(r.lapses), number(r.due),
-    number(r.every) }, ' ') .. '\\n' .. r.detail .. '\\n' .. r.orders
+    number(r.every), r.second }, ' ') .. '\\n' .. r.detail .. '\\n' .. r.orders
   redis.call('HSET', state, r.field, text)
   return text
 end
 `
 
 /**
- * ARGV: 2 the job, 3 interval, 4 for how long the claim holds, then field and token in turn. A question is due when
- * an interval has passed since the one before was; half an interval early is early enough, as long as the next one is
- * not early, too: so nobody is asked more than once an interval for long, however many schedules there are.
+ * ARGV: 2 the job, 3 interval, 4 for how long the claim holds, 5 the instance, 6 `+` for a second opinion, then field
+ * and token in turn. A question is due when an interval has passed since the one before was; half an interval early is
+ * early enough, as long as the next one is not early, too: so nobody is asked more than once an interval for long,
+ * however many schedules there are. A second opinion is one question more, by another than who asked last, and there is
+ * one as long as the failures go on.
  */
 const claiming: Script = script(
   'claim',
   `${opening}${lines}
 local job, interval, holds = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local by, second = ARGV[5], ARGV[6] == '+'
 local granted = {}
-for i = 5, #ARGV, 2 do
+for i = 7, #ARGV, 2 do
   local r = load(ARGV[i])
   local again = r.token ~= '-' and r.claimer == job
   local taken = r.token ~= '-' and not again and now < r.lapses and r.asked <= now
@@ -69,8 +73,11 @@ for i = 5, #ARGV, 2 do
   if r.due > r.asked + 1.5 * interval then r.due = r.asked + interval end
   if r.asked > now then r.due = now end
   granted[#granted + 1] = 0
-  if r.job ~= job and not taken and (again or now >= r.due - interval / 2) then
-    if not again then r.due = math.max(now, r.due) + interval end
+  local isDue = again or now >= r.due - interval / 2
+  local extra = second and not isDue and r.streak < 0 and r.by ~= by and r.second ~= '+'
+  if r.job ~= job and not taken and (isDue or extra) then
+    if second then r.second = '+' end
+    if not again and not extra then r.due = math.max(now, r.due) + interval end
     r.token, r.claimer, r.asked, r.lapses, r.every = ARGV[i + 1], job, now, now + holds, interval
     save(r)
     -- Known to whoever clears up, and told to nobody: there is no result yet.
@@ -103,6 +110,7 @@ for i = 4, #ARGV, 6 do
       if now - r.at > trusted or r.at > now then r.streak, r.before, r.orders = 0, 0, 'null' end
       if r.streak * step < 0 then r.before, r.streak = r.streak, 0 end
       r.streak = r.streak + step
+      if r.streak == -1 then r.second = '-' end
       r.seq = r.seq + 1
       if step < 0 then r.fails = r.fails + 1 end
       r.job, r.at, r.took, r.by, r.detail = r.claimer, now, ARGV[i + 3], by, ARGV[i + 4]
@@ -193,6 +201,7 @@ export class Turns {
    * Claims turns to ask peers. Where Redis does not answer it rejects; they may have been given all the same.
    * @param job names the occasion: claimed again it takes the turn over from itself, and nothing once it is answered
    * @param probe milliseconds
+   * @param second whether to ask although it is not due, since another's failure is to have a second opinion
    * @returns those that were given, and the server's time
    */
   async claim(
@@ -200,10 +209,18 @@ export class Turns {
     wanted: readonly Turn[],
     job: string,
     probe: { readonly interval: number; readonly timeout: number },
+    second = false,
   ): Promise<{ readonly now: number; readonly given: ReadonlySet<Turn> }> {
     const args = wanted.flatMap(({ field, token }) => [field, token])
     const holds = probe.timeout + graceMs
-    const answer = await this.#run(claiming, upstream, [word(job), probe.interval, holds, ...args])
+    const answer = await this.#run(claiming, upstream, [
+      word(job),
+      probe.interval,
+      holds,
+      this.#by,
+      second ? '+' : '-',
+      ...args,
+    ])
     const [now, granted] = pair(answer)
     return { now, given: new Set(wanted.filter((_, i) => Number(granted[i]) === 1)) }
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { Call } from '../../feedback/call.ts'
 import { isLocal } from '../../feedback/fleet/peer-id.ts'
@@ -54,12 +55,14 @@ export function buildProbes(
     const kind = kindOfLine(line)
     const target = joined(pass.uri ?? '', bytes(line.uri ?? '/'))
     const method = line.method ?? 'GET'
+    const request = kind.http ? requestOf(target, method, serverName, route.settings) : []
     return {
       upstream,
       location: route.location,
       name: line.name,
       kind,
       args: located(kindArgs(kind, line), env.prefix),
+      definition: definition(kind.name, line.port, kindArgs(kind, line), line.test, request),
       port: line.port,
       interval: ms(line.interval, 5000),
       timeout: ms(line.timeout, 1000),
@@ -110,6 +113,28 @@ function scopeOf(line: model.ProbeLine, kind: ProbeKind, upstream: Upstream): 'f
   return [...upstream.peers, ...upstream.backups].some(({ address }) => isLocal(address))
     ? 'instance'
     : 'fleet'
+}
+
+/** What makes the request of a probe, and what the location takes for a failure. Variables stand as written. */
+function requestOf(target: string, method: string, serverName: string, settings: Settings): unknown[] {
+  const fields = settings.setHeaders.map(({ lower, written }) => [lower, written])
+  return [target, method, serverName, fields, [...settings.retry.on].sort()]
+}
+
+/**
+ * Stands for what a probe asks and what passes, the same for all instances that have it so. How often it is asked and
+ * what comes of the results is each instance's own affair.
+ */
+function definition(
+  kind: string,
+  port: number | undefined,
+  args: Readonly<Record<string, unknown>>,
+  test: string | undefined,
+  request: readonly unknown[],
+): string {
+  const all = [kind, port ?? null, Object.entries(args).sort(), test ?? null, request]
+  // 48 bits: a probe has a handful of definitions at a time.
+  return createHash('sha256').update(JSON.stringify(all)).digest('base64url').slice(0, 8)
 }
 
 /** With the path of what an agent is sent complete. */

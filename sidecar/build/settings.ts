@@ -56,6 +56,7 @@ export class SettingsBuilder {
       name,
       lower: name.toLowerCase(),
       value: compile(value),
+      written: value,
     }))
     const buffers = find('proxy_buffers')
     const method = find('proxy_method')

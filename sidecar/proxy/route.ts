@@ -32,6 +32,8 @@ export interface Header {
   /** `name` in lower case. */
   readonly lower: string
   readonly value: Text
+  /** The value as the configuration has it; undefined where nobody asks. */
+  readonly written?: string
 }
 
 export interface AddedHeader extends Header {

@@ -50,6 +50,9 @@ class Instance {
   readonly prober: Prober
   /** What the answers wait for. */
   hold: Promise<void> | undefined
+  /** Whether its way to the peers is broken. */
+  lost = false
+  readonly said: string[] = []
 
   constructor(
     id: string,
@@ -67,7 +70,7 @@ class Instance {
           const timer = setTimeout(run, ms)
           return () => clearTimeout(timer)
         },
-        say: (text) => assert.fail(text),
+        say: (text) => this.said.push(text),
       },
       options,
     )
@@ -82,7 +85,7 @@ class Instance {
       asked.push({ peer: name, by: this.id, at: performance.now() })
       const given = new Promise((resolve) => signal.addEventListener('abort', resolve))
       if (this.hold) await Promise.race([this.hold, given])
-      return answered({ passed: !ill.has(name) })
+      return answered({ passed: !ill.has(name) && !this.lost })
     })
     const probe = liveProbe(this.upstream, kind, { interval: 200, timeout: 150, scope: 'fleet', ...more })
     this.prober.use([probe])
@@ -140,7 +143,7 @@ for (const count of [1, 3, 10]) {
       assert.ok(Math.abs(instance.counted() - instances[0]!.counted()) <= 1)
       assert.ok(instance.counted() >= 6, 'all hear of all')
     }
-    assert.deepEqual(await schedulers(), ['backend/health/0-1'])
+    assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   })
 }
 
@@ -151,7 +154,7 @@ test('twenty restarts leave one schedule of a probe, and its pace', async () => 
     await sleep(30 + 5 * (i % 5))
     await instance.end()
   }
-  assert.deepEqual(await schedulers(), ['backend/health/0-1'])
+  assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   asked = []
   const before = stays.counted()
   await sleep(1000)
@@ -192,7 +195,7 @@ test('a shorter interval takes effect at once, without a burst', async () => {
   for (const instance of instances) instance.probe({ interval: 200 })
   await sleep(1000)
   assert.ok(asked.length >= 4 && asked.length <= 7, `${asked.length} in 5 intervals`)
-  assert.deepEqual(await schedulers(), ['backend/health/0-1'])
+  assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   const [delayed] = (await server.command('KEYS', '*:delayed')) as string[]
   assert.ok(Number(await server.command('ZCARD', delayed!)) <= 1, 'the old one is gone')
 })
@@ -207,7 +210,7 @@ test('a schedule that was written by halves heals', async () => {
     await sleep(1200)
     assert.ok(asked.length >= 4 && asked.length <= 7, `${part}: ${asked.length} in 6 intervals`)
     assert.ok(instance!.counted() - before >= 3)
-    assert.deepEqual(await schedulers(), ['backend/health/0-1'])
+    assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   }
 })
 
@@ -230,7 +233,7 @@ test('while Redis is away each instance asks, not in step, and back again one do
   asked = []
   await sleep(1000)
   assert.ok(asked.length >= 4 && asked.length <= 7, `${asked.length} in 5 intervals`)
-  assert.deepEqual(await schedulers(), ['backend/health/0-1'])
+  assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
 })
 
 test('a lost connection of BullMQ alone does not stop the probes', async () => {
@@ -279,10 +282,10 @@ test('a schedule that nobody has any more is removed', async () => {
   goes!.prober.use([])
   goes!.probe({ name: 'old' })
   await until(() => goes!.counted() > 0)
-  assert.deepEqual(await schedulers(), ['backend/health/0-1', 'backend/old/0-1'])
+  assert.deepEqual(await schedulers(), ['backend/health/d/0-1', 'backend/old/d/0-1'])
   await goes!.end()
   await until(async () => (await schedulers()).length === 1)
-  assert.deepEqual(await schedulers(), ['backend/health/0-1'])
+  assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   const before = stays!.counted()
   await until(() => stays!.counted() > before + 1)
 })
@@ -295,6 +298,76 @@ test('what belongs to a queue is not kept forever', async () => {
   for (const key of (await server.command('KEYS', '*')) as string[]) {
     assert.notEqual(await server.command('PTTL', key), -1, key)
   }
+})
+
+test('nor where an instance is killed, however long it was there', async () => {
+  for (const ms of [300, 1000]) {
+    const [instance] = make(1)
+    await until(() => asked.length > 0)
+    await sleep(ms)
+    for (const client of instance!.board.opened) client.disconnect()
+    const keys = (await server.command('KEYS', 'evenkeel:*/probes}*')) as string[]
+    assert.ok(keys.some((key) => key.endsWith(':delayed')))
+    for (const key of keys) assert.notEqual(await server.command('PTTL', key), -1, key)
+    await instance!.end()
+    await server.command('FLUSHALL')
+    asked = []
+  }
+})
+
+test('instances that ask different questions by one name have a schedule and a result each', async () => {
+  const [first, second] = make(2)
+  second!.probe({ definition: 'e' })
+  second!.lost = true
+  await sleep(1600)
+  for (const { id, counted } of instances.map((one) => ({ id: one.id, counted: one.counted() }))) {
+    assert.ok(counted >= 5 && counted <= 9, `${id}: ${counted} in 8 intervals`)
+  }
+  assert.deepEqual([first!.health, second!.health], ['0', '2'])
+  assert.deepEqual(first!.said.concat(second!.said), [])
+  assert.deepEqual(await schedulers(), ['backend/health/d/0-1', 'backend/health/e/0-1'])
+  second!.probe({ definition: 'd' })
+  second!.lost = false
+  await until(() => second!.health === '0')
+})
+
+test('one whose own way to a peer is broken takes it from the others once, and asks again when that is mended', async () => {
+  const probe = { interval: 100 }
+  const [one, two] = make(2, { probe })
+  await until(() => one!.counted() > 2 && two!.counted() > 2)
+  const lost = new Instance('lost', { probe })
+  lost.lost = true
+  await until(() => lost.said.length > 0)
+  const taken = () => one!.upstream.zone.peers.unhealthy[0]!
+  await until(() => one!.health === '0' && lost.health === '0', 500)
+  const from = performance.now()
+  await until(() => asked.some(({ by, at }) => by === 'lost' && at > from), 8000)
+  assert.ok(performance.now() - from > 700, 'not before ten intervals are over')
+  await sleep(500)
+  assert.ok(taken() <= 2, `${taken()} times`)
+  assert.equal(lost.said.length, 1)
+  assert.match(lost.said[0]!, /^probe "health" of peer a .* fails from here and passes at other instances/)
+  lost.lost = false
+  // The next try is after twice the time.
+  await until(() => lost.prober.about(lost.upstream.peers[0]!)[0]!.last?.by === undefined, 8000)
+  assert.equal(lost.health, '0')
+})
+
+test('a dead peer costs one question more, and nobody is contradicted', async () => {
+  make(3, { probe: { interval: 500 } })
+  await until(() => instances.every((one) => one.counted() > 1))
+  ill.add('a')
+  await until(() => instances.every((one) => one.health === '2'))
+  asked = []
+  await sleep(2000)
+  assert.ok(asked.length >= 4 && asked.length <= 6, `${asked.length} in 4 intervals`)
+  ill.clear()
+  await until(() => instances.every((one) => one.health === '0'))
+  await sleep(600)
+  assert.deepEqual(
+    instances.flatMap(({ said }) => said),
+    [],
+  )
 })
 
 test('instances that know different peers have all of them asked', async () => {
@@ -332,7 +405,7 @@ test('large groups are split, and each peer still gets one probe an interval', a
   await sleep(1600)
   assert.deepEqual(
     await schedulers(),
-    [0, 1, 2, 3].map((i) => `backend/health/${i}-4`),
+    [0, 1, 2, 3].map((i) => `backend/health/d/${i}-4`),
   )
   const counts = [...Map.groupBy(asked, ({ peer }) => peer).values()].map((all) => all.length)
   assert.equal(counts.length, 120)

@@ -23,12 +23,14 @@ class FakeBoard implements Board {
   readonly group = 'app'
   readonly prefix = 'evenkeel'
   readonly ran: string[] = []
+  /** Of every claim, whether it was for a second opinion (`+`). */
+  readonly claims: string[] = []
   up = true
   /** Whether a turn is given to whoever asks. */
   free = true
   /** Scripts are not answered. */
   broken = false
-  #seq = 0
+  seq = 0
   readonly #timers: ManualTimers
   #turn: (up: boolean) => void = () => {}
   #hear: (upstream: Upstream, records: ReadonlyMap<string, Buffer>) => void = () => {}
@@ -60,12 +62,16 @@ class FakeBoard implements Board {
     this.ran.push(name)
     const clock = String(this.clock)
     if (name === 'announce') return [clock, []]
-    if (name === 'claim') return [clock, args.slice(4).flatMap((_, i) => (i % 2 ? [this.free ? 1 : 0] : []))]
+    if (name === 'claim') this.claims.push(String(args[5]))
+    if (name === 'claim') return [clock, args.slice(6).flatMap((_, i) => (i % 2 ? [this.free ? 1 : 0] : []))]
+    const told = args.slice(3).filter((_, i) => i % 6 === 2)
     return [
       clock,
-      args
-        .slice(3)
-        .flatMap((_, i) => (i % 6 ? [] : [Buffer.from(text({ seq: ++this.#seq, by: 'me' }, this.clock))])),
+      told.map((said) => {
+        const passed = said === '+'
+        const result = { seq: ++this.seq, by: 'me', streak: passed ? 1 : -1, fails: passed ? 0 : 1 }
+        return Buffer.from(said === '?' ? '' : text(result, this.clock))
+      }),
     ]
   }
 
@@ -80,7 +86,7 @@ class FakeBoard implements Board {
 
   /** Lets the instance hear of a result, `ago` milliseconds old. */
   record(upstream: Upstream, more: Partial<ProbeRecord> = {}, ago = 0): void {
-    const field = recordField('health', peerId(upstream.peers[0]!))
+    const field = recordField({ name: 'health', definition: 'd' }, peerId(upstream.peers[0]!))
     this.#hear(upstream, new Map([[field, Buffer.from(text(more, this.clock - ago))]]))
   }
 }
@@ -99,10 +105,17 @@ class Bench {
   readonly asked: number[] = []
   readonly prober: Prober
   answer: Answer = answered()
+  readonly said: string[] = []
 
   constructor(seed = 1, probe: Partial<LiveProbe> = {}) {
     const { now, after } = this.timers
-    this.prober = new Prober({ now, after, wall: now, random: seeded(seed), say: () => {} })
+    this.prober = new Prober({
+      now,
+      after,
+      wall: now,
+      random: seeded(seed),
+      say: (text) => this.said.push(text),
+    })
     this.prober.share(this.board)
     this.use(probe)
   }
@@ -277,4 +290,66 @@ test('one that is alone again asks in its own rhythm', async () => {
   assert.equal(bench.asked.length, 3)
   assert.equal(bench.facts.shared, false)
   assert.ok(!bench.board.ran.includes('claim'))
+})
+
+test('a failure of another has a second opinion at once, from here if nobody else gives it', async () => {
+  const moments: number[] = []
+  for (let seed = 1; seed <= 20; seed++) {
+    const bench = new Bench(seed)
+    await bench.timers.pass(0)
+    bench.board.record(bench.upstream)
+    await bench.timers.pass(200)
+    bench.board.record(bench.upstream, { seq: 2, streak: -1, before: 1, fails: 1 })
+    assert.equal(bench.health, 2)
+    await bench.timers.pass(510)
+    assert.equal(bench.asked.length, 1)
+    assert.deepEqual(bench.board.claims, ['+'])
+    moments.push(bench.asked[0]! - 200)
+  }
+  assert.ok(Math.max(...moments) <= 500 && Math.max(...moments) - Math.min(...moments) > 300, `${moments}`)
+})
+
+test('a second opinion is nobody’s any more once another has given it, and failures that go on have none', async () => {
+  const bench = new Bench()
+  await bench.timers.pass(0)
+  bench.board.record(bench.upstream, { streak: -1, fails: 1 })
+  bench.board.record(bench.upstream, { seq: 2, streak: -2, fails: 2 }, -1)
+  await bench.timers.pass(1400)
+  assert.deepEqual(bench.asked, [])
+  const patient = new Bench(1, { fails: 3 })
+  await patient.timers.pass(0)
+  patient.board.record(patient.upstream, { streak: -1, fails: 1 })
+  await patient.timers.pass(600)
+  assert.deepEqual(patient.asked, [], 'it is not out')
+  patient.board.record(patient.upstream, { seq: 3, streak: -3, fails: 3 })
+  await patient.timers.pass(510)
+  assert.equal(patient.asked.length, 1)
+})
+
+test('one that fails where another passes says so once, and leaves the peer to the others as long as they ask', async () => {
+  const bench = new Bench()
+  bench.answer = answered({ passed: false })
+  await bench.timers.pass(1000)
+  assert.equal(bench.asked.length, 1)
+  assert.equal(bench.health, 2)
+  let seq = ++bench.board.seq
+  bench.board.record(bench.upstream, { seq, streak: 1, before: -1, fails: 1 })
+  assert.equal(bench.health, 0)
+  const line =
+    'probe "health" of peer a of upstream "backend" fails from here and passes at other instances; leaving it to them'
+  assert.deepEqual(bench.said, [line])
+  assert.ok(bench.facts.leavesMs > 9000)
+  for (let i = 0; i < 20; i++) {
+    await bench.timers.pass(2200)
+    seq += 1
+    bench.board.record(bench.upstream, { seq, streak: i + 2, before: -1, fails: 1 })
+  }
+  // Another's failure is not doubted by one that would find the same.
+  bench.board.record(bench.upstream, { seq: seq + 1, streak: -1, before: 20, fails: 2 }, -1)
+  await bench.timers.pass(600)
+  assert.equal(bench.asked.length, 1)
+  bench.board.seq = seq + 1
+  await bench.timers.pass(2200)
+  assert.equal(bench.asked.length, 2, 'nobody else asks')
+  assert.equal(bench.said.length, 1)
 })

@@ -9,7 +9,7 @@ import { type RedisServer, redisServer } from '../support/redis.ts'
 import { until } from '../support/until.ts'
 
 const upstream = group([1, 1])
-const field = recordField('health', 'a')
+const field = recordField({ name: 'health', definition: 'd' }, 'a')
 const probe = { interval: 400, timeout: 100 }
 
 let server: RedisServer
@@ -35,8 +35,8 @@ after(async () => {
 
 beforeEach(() => server.command('FLUSHALL'))
 
-async function claim(turns: Turns, job: string, asked = probe): Promise<Turn | undefined> {
-  const [turn] = (await turns.claim(upstream, [turns.want(field)], job, asked)).given
+async function claim(turns: Turns, job: string, asked = probe, second = false): Promise<Turn | undefined> {
+  const [turn] = (await turns.claim(upstream, [turns.want(field)], job, asked, second)).given
   return turn
 }
 
@@ -58,13 +58,13 @@ async function marks(): Promise<string[]> {
 const tail = '\n"seen"\nnull'
 const garbled: Readonly<Record<string, string>> = {
   'is text': 'some text',
-  'has text for numbers': `a b c d e f g h\n- - x x x x${tail}`,
-  'is due at no moment': `1 0 1 0 1 1 by job\n- - nan nan nan nan${tail}`,
-  'is due never': `1 0 1 0 1 1 by job\n- - inf inf inf inf${tail}`,
-  'is due in a thousand years': `1 0 1 0 1 1 by job\n- - 1 1 33000000000000 400${tail}`,
-  'is taken for ever': `1 0 1 0 1 1 by job\ntoken other 1 33000000000000 1 400${tail}`,
-  'has counted without end': `1e300 1e300 1e300 -1e300 1e300 1 by job\n- - 1 1 1 400${tail}`,
-  'has orders that are none': `1 0 1 0 ${Date.now()} 1 by job\n- - 1 1 1 400\n"seen"\n{{{`,
+  'has text for numbers': `a b c d e f g h\n- - x x x x -${tail}`,
+  'is due at no moment': `1 0 1 0 1 1 by job\n- - nan nan nan nan -${tail}`,
+  'is due never': `1 0 1 0 1 1 by job\n- - inf inf inf inf -${tail}`,
+  'is due in a thousand years': `1 0 1 0 1 1 by job\n- - 1 1 33000000000000 400 -${tail}`,
+  'is taken for ever': `1 0 1 0 1 1 by job\ntoken other 1 33000000000000 1 400 -${tail}`,
+  'has counted without end': `1e300 1e300 1e300 -1e300 1e300 1 by job\n- - 1 1 1 400 -${tail}`,
+  'has orders that are none': `1 0 1 0 ${Date.now()} 1 by job\n- - 1 1 1 400 -\n"seen"\n{{{`,
 }
 for (const [what, text] of Object.entries(garbled)) {
   test(`a record that ${what} keeps nobody from asking`, async () => {
@@ -190,6 +190,29 @@ test('a streak begins anew where the last result is too old to be trusted', asyn
   assert.equal(record?.streak, -1)
   assert.equal(record?.seq, 2)
   assert.equal(record?.orders, undefined)
+})
+
+test('a failure has one second opinion, by another instance, and the next question comes when it would have', async () => {
+  const slow = { interval: 800, timeout: 100 }
+  const second = (turns: Turns, job: string) => claim(turns, job, slow, true)
+  assert.ok(await tell(one, (await second(one, 'a'))!, true), 'what is due may be asked on any occasion')
+  assert.equal(await second(other, 'b'), undefined, 'a pass has none')
+  await sleep(810)
+  const began = performance.now()
+  await tell(one, (await claim(one, 'c', slow))!, false)
+  assert.equal(await second(one, 'd'), undefined, 'nor has a failure by the same')
+  assert.equal(await claim(other, 'e', slow), undefined)
+  const turn = (await second(other, 'f'))!
+  assert.equal(await second(one, 'g'), undefined, 'one asks')
+  assert.equal((await tell(other, turn, false))?.streak, -2)
+  assert.equal(await second(one, 'h'), undefined, 'there is one for all failures in a row')
+  await sleep(400 - (performance.now() - began) - 50)
+  assert.equal(await claim(one, 'i', slow), undefined)
+  await sleep(460)
+  await tell(one, (await claim(one, 'j', slow))!, true)
+  await sleep(810)
+  await tell(other, (await claim(other, 'k', slow))!, false)
+  assert.equal((await tell(one, (await second(one, 'l'))!, true))?.streak, 1, 'the next ones have theirs')
 })
 
 test('orders add up as an agent gives them', async () => {

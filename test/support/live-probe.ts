@@ -50,6 +50,7 @@ export function liveProbe(upstream: Upstream, kind: ProbeKind, more: Partial<Liv
     name,
     kind,
     args: {},
+    definition: 'd',
     port: undefined,
     interval: 5000,
     timeout: 1000,

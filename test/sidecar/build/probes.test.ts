@@ -31,7 +31,8 @@ test('a probe has the defaults of the directive', async () => {
   const [probe] = await probesOf(location('upstream_probe health;'))
   const { upstream, kind, location: where, ...rest } = probe!
   assert.deepEqual([upstream.name, kind.name, where], ['backend', 'http', '/'])
-  const { call: _call, question: _question, retry, ...values } = rest
+  const { call: _call, question: _question, definition, retry, ...values } = rest
+  assert.match(definition, /^[\w-]{8}$/)
   assert.deepEqual([...retry.on], ['error', 'timeout'])
   assert.deepEqual(values, {
     name: 'health',
@@ -73,6 +74,32 @@ test('without a client, $host is the first name of the server, or else what prox
   assert.equal(await host('$host'), 'backend')
   assert.equal(await host('$host', 'server_name _;'), 'backend')
   assert.equal(await host('$http_host', 'server_name shop.example;'), 'backend')
+})
+
+test('a probe is the same for all instances that ask the same, however often and whatever comes of it', async () => {
+  const definition = async (probe: string, before = '', server = '') => {
+    const [first] = await probesOf(location(`${before} upstream_probe health ${probe};`, server))
+    return first!.definition
+  }
+  const plain = await definition('')
+  const same = ['uri=/', 'interval=1s timeout=2s', 'fails=3 passes=2', 'essential persistent', 'mode=idle']
+  for (const probe of [...same, 'type=http method=GET']) {
+    assert.equal(await definition(probe), plain, probe)
+  }
+  const others = await Promise.all([
+    ...['uri=/nope', 'port=81', 'method=HEAD', 'test=$good', 'max_body=1k', 'type=tcp'].map((probe) =>
+      definition(probe),
+    ),
+    definition('', 'proxy_set_header Host a;'),
+    definition('', 'proxy_set_header Host $pid;'),
+    definition('', 'proxy_next_upstream http_503;'),
+    definition('', '', 'server_name shop.example;'),
+  ])
+  assert.equal(new Set([plain, ...others]).size, others.length + 1)
+  const [below] = await probesOf(
+    `server { location / { proxy_pass http://backend/a; upstream_probe health; } }`,
+  )
+  assert.ok(![plain, ...others].includes(below!.definition))
 })
 
 test("the probe's uri is appended to the address of proxy_pass", async () => {
