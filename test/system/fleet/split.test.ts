@@ -9,7 +9,7 @@ import { relay } from '../../support/relay.ts'
 import { type Peer, shop } from '../../support/shop.ts'
 
 const limit = 8
-const cutMs = 15_000
+const cutMs = 30_000
 
 /** The most requests that a peer had in any 200 ms between two moments. */
 function densest({ askedAt }: Peer, from: number, to: number): number {
