@@ -8,6 +8,8 @@ export interface ProbeExplanation {
   /** The location that it stands in. */
   readonly location: string
   readonly mode: string
+  /** Whether one instance asks for all, or each for itself. */
+  readonly scope: 'fleet' | 'instance'
   readonly interval: number
   readonly essential: boolean
   /** Results in a row up to now, and how many of them decide. */
@@ -15,10 +17,12 @@ export interface ProbeExplanation {
   readonly passes: { readonly now: number; readonly of: number }
   /** Undefined before the first since the configuration was read. */
   readonly last: ProbeResult | undefined
-  /** Whether the peer is being asked now. */
+  /** Whether the peer is being asked now, by this instance. */
   readonly asking: boolean
-  /** Until the peer is due. */
+  /** Until the peer is due; where the scope is the fleet, until this instance asks if no other has. */
   readonly next: number
+  /** For how long this instance leaves the peer to the others, since it fails from here alone; undefined: it does not. */
+  readonly leaves: number | undefined
 }
 
 export interface ProbeResult {
@@ -29,16 +33,19 @@ export interface ProbeResult {
   readonly at: string
   readonly age: number
   readonly took: number
+  /** Id of the instance that asked; undefined: this one. */
+  readonly by: string | undefined
 }
 
 const tenths = (ms: number) => Math.round(ms * 10) / 10
 
 export function explainProbes(facts: readonly ProbeFacts[], now: number): ProbeExplanation[] {
-  return facts.map(({ probe, standing, last, asking, nextMs }) => ({
+  return facts.map(({ probe, standing, last, shared, leavesMs, asking, nextMs }) => ({
     probe: probe.name,
     type: probe.kind.name,
     location: probe.location,
     mode: probe.mode,
+    scope: shared ? 'fleet' : 'instance',
     interval: probe.interval,
     essential: probe.essential,
     fails: { now: standing.fails, of: standing.rule.fails },
@@ -49,23 +56,34 @@ export function explainProbes(facts: readonly ProbeFacts[], now: number): ProbeE
       at: new Date(last.at).toISOString(),
       age: tenths(now - last.endedAt),
       took: tenths(last.tookMs),
+      by: last.by,
     },
     asking,
     next: tenths(nextMs),
+    leaves: leavesMs > 0 ? tenths(leavesMs) : undefined,
   }))
 }
 
 /** The same in a line. */
 export function probeLine(about: ProbeExplanation): string {
   const { fails, passes, last } = about
-  const next = about.asking ? 'being asked now' : `next in ${seconds(about.next)}`
+  const next = nextOf(about)
   const name = `${about.type} probe ${about.probe}`
   if (last === undefined) return `${name}: not asked yet; ${next}`
   let result = 'says nothing'
   if (last.passed === false) result = `failed ${fails.now} in a row, ${fails.of} take it out`
   else if (last.passed === true) result = `passed ${passes.now} in a row, ${passes.of} bring it back`
   const seen = last.detail === '' ? '' : `: ${printable(last.detail)}`
-  return `${name}: ${result}; ${seconds(last.age)} ago${seen}; ${next}`
+  const by =
+    about.scope === 'fleet' ? ` by ${last.by === undefined ? 'this instance' : printable(last.by)}` : ''
+  return `${name}: ${result}; ${seconds(last.age)} ago${by}${seen}; ${next}`
+}
+
+function nextOf({ scope, asking, next, leaves }: ProbeExplanation): string {
+  if (asking) return 'being asked now'
+  if (scope === 'instance') return `next in ${seconds(next)}`
+  const left = leaves === undefined ? '' : `, left to the others for ${seconds(leaves)}`
+  return `asked for the fleet${left}; if nobody does, by this instance in ${seconds(next)}`
 }
 
 export function* agentNotes({ state, weight, max_conns }: AgentOrders): Generator<string> {

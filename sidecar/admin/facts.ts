@@ -111,9 +111,13 @@ export interface ProbeFacts {
   }
   /** Undefined before the first since the configuration was read. */
   readonly last: LastProbing | undefined
-  /** Whether the peer is being asked now. */
+  /** Whether one instance of the fleet asks for all. */
+  readonly shared: boolean
+  /** For how long this instance leaves it to the others, since it fails from here alone; 0: it does not. */
+  readonly leavesMs: number
+  /** Whether the peer is being asked now, by this instance. */
   readonly asking: boolean
-  /** Until it is due. */
+  /** Until it is due; where it is shared, until this instance asks if no other has. */
   readonly nextMs: number
 }
 
@@ -125,6 +129,8 @@ export interface LastProbing {
   readonly at: number
   readonly endedAt: number
   readonly tookMs: number
+  /** Id of the instance of the fleet that asked; undefined: this one. */
+  readonly by: string | undefined
 }
 
 /** A `proxy_next_upstream_budget` in force. */

@@ -5,7 +5,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import { attemptReasons, signalReasons } from '../../feedback/reasons.ts'
 import { type Reporting, reporting } from '../../feedback/report.ts'
 import type { Zone } from '../../feedback/zone.ts'
-import type { Facts, UpstreamFacts } from './facts.ts'
+import type { Facts, ProbeFacts, UpstreamFacts } from './facts.ts'
 import { retiredOf } from './retired.ts'
 import { fleetPeerEntries } from './status-fleet.ts'
 import { type Entry, rounded } from './tree.ts'
@@ -113,17 +113,29 @@ function* peerExtras(group: UpstreamFacts, peer: Peer, now: number, share: numbe
   yield* observed(peer, now)
   const told = reporting(peer, group.upstream, now)
   if (told !== undefined) yield ['report', () => reports(peer, told)]
-  if (group.probed) yield ['probes', () => outages(peer, now)]
+  if (group.probed) yield ['probes', () => outages(group, peer, now)]
   const orders = agentOrders(peer)
   if (orders) yield ['agent', () => agent(orders)]
 }
 
 /** How often probes have taken the peer out, and for how long they do so now. */
-function* outages({ zone, index }: Peer, now: number): Generator<Entry> {
+function* outages(group: UpstreamFacts, peer: Peer, now: number): Generator<Entry> {
+  const { zone, index } = peer
   const { unhealthy, probeDownAt } = zone.peers
   yield ['unhealthy', unhealthy[index]!]
   const since = probeDownAt[index]!
   if (since > 0) yield ['out', Math.round(now - since)]
+  const each = group.probes(peer)
+  if (each.length > 0)
+    yield ['each', () => each.map((about): Entry => [about.probe.name, () => asked(about)])]
+}
+
+/** Who asks, and who did last; where it is this instance the latter is left out. */
+function* asked({ shared, leavesMs, last }: ProbeFacts): Generator<Entry> {
+  yield ['scope', shared ? 'fleet' : 'instance']
+  if (last) yield ['last', new Date(last.at)]
+  if (last?.by !== undefined) yield ['by', last.by]
+  if (leavesMs > 0) yield ['leaves', Math.round(leavesMs)]
 }
 
 function* agent({ state, weight, max_conns }: AgentOrders): Generator<Entry> {

@@ -14,6 +14,7 @@ const last: LastProbing = {
   at: wall,
   endedAt: now - 1200,
   tookMs: 3.0618,
+  by: undefined,
 }
 
 function probe(fields: Partial<ProbeFacts> = {}): ProbeFacts {
@@ -29,6 +30,8 @@ function probe(fields: Partial<ProbeFacts> = {}): ProbeFacts {
     },
     standing: { fails: 3, passes: 0, rule },
     last,
+    shared: false,
+    leavesMs: 0,
     asking: false,
     nextMs: 3800,
     ...fields,
@@ -100,13 +103,22 @@ test('an explanation says of each probe how it ended last, how it stands, and wh
     type: 'http',
     location: '/',
     mode: 'always',
+    scope: 'instance',
     interval: 5000,
     essential: false,
     fails: { now: 3, of: 3 },
     passes: { now: 0, of: 2 },
-    last: { passed: false, detail: 'status 503', at: '2026-11-30T01:54:49.728Z', age: 1200, took: 3.1 },
+    last: {
+      passed: false,
+      detail: 'status 503',
+      at: '2026-11-30T01:54:49.728Z',
+      age: 1200,
+      took: 3.1,
+      by: undefined,
+    },
     asking: false,
     next: 3800,
+    leaves: undefined,
   })
   const lines = text.split('\n')
   assert.match(lines[1]!, /a: none, unhealthy; /)
@@ -115,6 +127,44 @@ test('an explanation says of each probe how it ended last, how it stands, and wh
     '    http probe health: failed 3 in a row, 3 take it out; 1.2 s ago: status 503; next in 3.8 s',
   )
   assert.equal(lines[3], '    http probe health: not asked yet; being asked now')
+})
+
+test('of a probe of the fleet one is told who asked last, and when this instance would', () => {
+  const shared = { shared: true }
+  const others = { ...last, passed: true, by: 'shop-7\n' }
+  const backend = probed(() => [
+    probe(shared),
+    probe({ ...shared, last: others, leavesMs: 42_000 }),
+    probe({ ...shared, last: undefined }),
+  ])
+  const { peers, text } = explainUpstream(backend, now)
+  const [own, theirs] = peers[0]!.probes
+  assert.deepEqual([own!.scope, own!.last?.by, own!.leaves], ['fleet', undefined, undefined])
+  assert.deepEqual([theirs!.scope, theirs!.last?.by, theirs!.leaves], ['fleet', 'shop-7\n', 42_000])
+  const lines = text.split('\n').slice(2, 5)
+  assert.match(
+    lines[0]!,
+    /1\.2 s ago by this instance: status 503; asked for the fleet; if nobody does, by this instance in 3\.8 s$/,
+  )
+  assert.match(
+    lines[1]!,
+    / by shop-7\\x0a: .*; asked for the fleet, left to the others for 42\.0 s; if nobody does/,
+  )
+  assert.match(lines[2]!, /not asked yet; asked for the fleet; if nobody does/)
+})
+
+test('the status tree has of each probe who asks, and who did last', () => {
+  const other = { ...last, by: 'shop-7' }
+  const backend = probed(() => [
+    probe({ shared: true, last: other, leavesMs: 1200.4 }),
+    probe({ probe: { ...probe().probe, name: 'own' } }),
+  ])
+  const { each } = value(backend, '/status/http/upstreams/backend/peers/a/evenkeel/probes/')
+  const at = new Date(wall).toISOString()
+  assert.deepEqual(each, {
+    health: { scope: 'fleet', last: at, by: 'shop-7', leaves: 1200 },
+    own: { scope: 'instance', last: at },
+  })
 })
 
 test('an explanation tells passes, what said nothing, and what an agent asked for', () => {
