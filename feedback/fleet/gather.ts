@@ -20,8 +20,9 @@ export interface Entry {
   peaks: [number, number]
   peakAt: number
   lookedAt: number | undefined
-  /** When the group last had a request, as far as one exchange tells it from the next; monotonic milliseconds. */
+  /** When the group was last found to have had a request, and when nobody craved anything; monotonic milliseconds. */
   askedAt: number
+  calmAt: number
   /** Whether anything has ever been heard of the peer here. */
   met: boolean
   /** The levels that were told last; `unknown` where nobody knows whether they arrived. */
@@ -58,7 +59,7 @@ const shortMs = 1000
 /** Who craves something says so in each exchange: it is remembered over so many, and a fair part that is lacking over more. */
 const cravedGaps = 2
 const shortGaps = 3
-/** For so long after a request an instance keeps a place for the next one, where there is one for each, milliseconds. */
+/** So long a place is kept for a next request, and for a first one while others crave it, where there is one for each. */
 const keptMs = 3000
 
 /** A peer that nothing has been told of yet. What was counted before stays untold. */
@@ -72,6 +73,7 @@ export function enter(peer: Peer): Entry {
     peakAt: 0,
     lookedAt: undefined,
     askedAt: Number.NEGATIVE_INFINITY,
+    calmAt: Number.NEGATIVE_INFINITY,
     met: false,
     sent: 'nothing',
     heard: undefined,
@@ -169,12 +171,15 @@ function demand(entry: Entry, update: Update, circumstances: Circumstances): voi
   const short = shortAt > 0 && at - shortAt < Math.max(shortMs, shortGaps * gap)
   const craved = cravedAt > 0 && at - cravedAt < cravedGaps * gap
   if (circumstances.asked) entry.askedAt = now
-  const asked = members <= update.limit ? now - entry.askedAt < keptMs : circumstances.asked
+  if (!craved) entry.calmAt = now
+  const enough = members <= update.limit
+  const asked = enough ? now - entry.askedAt < keptMs : circumstances.asked
+  const keeps = enough && now - entry.calmAt < keptMs
   const free = update.limit - (heard?.leased ?? 0)
   const peak = short ? latest : Math.max(...entry.peaks)
   update.have = have
-  const { limit } = update
-  const wish = wanted({ limit, members, conns: update.conns, peak, have, asked, free, short, craved })
+  const { limit, conns: busy } = update
+  const wish = wanted({ limit, members, conns: busy, peak, have, asked, keeps, free, short, craved })
   update.want = wish.want
   update.need = wish.need
   if (lease[index]! > 0 && update.want < have) lease[index] = update.want + 1

@@ -18,6 +18,8 @@ export interface Demand {
   readonly have: number
   /** Whether the group had any request of late. */
   readonly asked: boolean
+  /** Whether its last place is kept for a first request, even where others have use for it. */
+  readonly keeps: boolean
   /** Places that nobody has leased; 0 or less: there is none. */
   readonly free: number
   /** Whether some instance had less than a fair part of late, and needed more. */
@@ -43,7 +45,7 @@ export function fairLease(limit: number, members: number): number {
  * What an instance asks for: a quarter more than it needed of late, so that there is room, and twice as many where it
  * came to the end of its lease; and a fair part in any case, for a burst.
  *
- * Where somebody lacks what it needs and nothing is free, whoever does not need its reserve gives it up by halves. Who has
+ * Where somebody lacks what it needs and nothing is free, whoever does not need its reserve gives up three quarters of it at a time. Who has
  * more than a fair part asks for nothing but what is free, and gives back bit by bit where another needs its fair part.
  */
 export function wanted(demand: Demand): Wish {
@@ -65,8 +67,9 @@ export function wanted(demand: Demand): Wish {
 }
 
 /** What is left of a fair part that others have more use for. As long as anything is free nobody has to give up more. */
-function without(like: number, fair: number, { have, free }: Demand): number {
+function without(like: number, fair: number, { have, free, keeps }: Demand): number {
   if (like >= have) return like
   if (have > fair) return fair
-  return free > 0 ? have : have - Math.ceil((have - like) / 2)
+  if (free > 0) return have
+  return Math.max(keeps ? 1 : 0, have - Math.ceil((3 / 4) * (have - like)))
 }

@@ -8,7 +8,7 @@ import { dial } from '../../support/client.ts'
 import { type Instances, instances, sharedPeer, Visitors } from '../../support/instances.ts'
 import { eventually } from '../../support/invariants.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
-import type { Sidecar } from '../../support/sidecar.ts'
+import { type Sidecar, start } from '../../support/sidecar.ts'
 
 let redis: RedisServer
 before(async () => {
@@ -109,6 +109,21 @@ describe('of three instances', () => {
     slow.peer.peak = 0
   })
 
+  test('a burst of a fair part is served at once, whichever of them gets it', async () => {
+    const { peer } = slow
+    const fair = limit / 3
+    const spread = async () => (await leases(fleet, peer)).every((lease) => lease === fair)
+    await eventually('idle instances have a fair part each', spread, 4 * interval)
+    for (const one of fleet.list) {
+      const before = peer.busy
+      const burst = await begin(one, fair)
+      await eventually('all of it is at the peer', () => peer.busy === before + fair, interval)
+      slow.answer()
+      assert.ok((await Promise.all(burst.replies)).every((reply) => reply?.text === 'slow'))
+      burst.leave()
+    }
+  })
+
   test('the peer has the whole limit and never more, whoever asks, and leases go where they are needed', async () => {
     const { peer } = slow
     slow.longest = 300
@@ -123,9 +138,10 @@ describe('of three instances', () => {
     for (const busy of [0, 2]) {
       await using one = new Visitors([fleet.at(busy)], 20, 1)
       const lease = async () => (await leases(fleet, peer))[busy]!
-      // Three times a fair part but for two places that the others may keep for their next requests.
+      // Three times a fair part but for two places that the others keep for their next requests.
       await eventually(`instance ${busy} has most`, async () => (await lease()) >= limit - 2, 12 * interval)
-      await eventually(`instance ${busy} alone fills it`, () => peer.busy === limit, 12 * interval)
+      // Once nobody has asked the others for a while they keep none.
+      await eventually(`instance ${busy} alone fills it`, () => peer.busy === limit, 3000 + 12 * interval)
       assert.deepEqual(await one.stop(), [])
     }
     assert.equal(peer.peak, limit, 'the most at once')
@@ -168,13 +184,22 @@ describe('of three instances', () => {
     assert.deepEqual([...(await waiting.stop()), ...(await others.stop())], [])
   })
 
-  test('without Redis each keeps to a fair part after the ttl, and with it again all is as before', async () => {
+  test('without Redis each has a fair part at once and keeps to it, and with it again all is as before', async () => {
     const { peer } = slow
     slow.longest = 150
     {
       await using one = new Visitors([fleet.at(1)], 20, 1)
       await eventually('one has nearly all', async () => (await leases(fleet, peer))[1]! >= limit - 2, 5000)
       await redis.kill()
+      const fair = async () => (await leases(fleet, peer)).every((lease) => lease === limit / 3)
+      await eventually('each has a fair part, also where it had none', fair, ttl / 2)
+      const burst = await begin(fleet.at(0), limit / 3)
+      const replies = await Promise.all(burst.replies)
+      assert.ok(
+        replies.every((reply) => reply?.text === 'slow'),
+        `${replies.map((reply) => reply?.text)}`,
+      )
+      burst.leave()
       assert.deepEqual(await one.stop(), [])
     }
     await using everywhere = new Visitors(fleet.list, 10, 1)
@@ -195,12 +220,16 @@ describe('of three instances', () => {
   test('what a killed instance held is free for the others after the ttl', async () => {
     const { peer } = slow
     const held = await fill(fleet.at(0), peer, 8)
+    // A quarter more than it needs, once it has found that it needs no more.
+    await sleep(5 * interval)
+    const [leased] = await leases(fleet, peer)
+    assert.ok(leased! > 8 && leased! <= 10, `${leased}`)
     fleet.at(0).signal('SIGKILL')
     const killedAt = performance.now()
     await eventually('its connections are gone', () => peer.busy === 0)
     held.leave()
     await using others = new Visitors([fleet.at(1), fleet.at(2)], 10, 1)
-    await eventually('what it had not leased is used', () => peer.busy >= limit - 8, 4 * interval)
+    await eventually('what it had not leased is used', () => peer.busy >= limit - leased!, 4 * interval)
     await eventually('all of it is used', () => peer.busy === limit, ttl + 3000)
     const took = performance.now() - killedAt
     assert.ok(took <= ttl + 2 * interval + 1000, `${took} ms`)
@@ -211,6 +240,30 @@ describe('of three instances', () => {
     slow.answer()
     assert.deepEqual(await others.stop(), [])
   })
+})
+
+test('an instance alone serves a burst of nearly half the limit from its start, and soon of all of it', async () => {
+  await using slow = await Slow.start()
+  const { peer } = slow
+  const text = `fleet ${redis.url} group=alone;
+http {
+  access_log off;
+  server { listen 127.0.0.1:PORT; location / { proxy_pass http://u; } }
+  upstream u { zone u 64k; server ${peer.address} max_conns=100 max_conns_scope=fleet max_fails=0; }
+}`
+  await using alone = await start(text)
+  const first = await begin(alone, 30)
+  await eventually('all are at the peer', () => peer.busy === 30)
+  await eventually(
+    'it has the whole limit',
+    async () => (await sharedPeer(alone, peer.address)).fleet?.lease === 100,
+  )
+  const second = await begin(alone, 70)
+  await eventually('all are at the peer', () => peer.busy === 100)
+  slow.answer()
+  const replies = await Promise.all([...first.replies, ...second.replies])
+  assert.ok(replies.every((reply) => reply?.status === 200))
+  for (const { leave } of [first, second]) leave()
 })
 
 test('threads of an instance have its lease together', async () => {
