@@ -8,10 +8,21 @@ export interface LinesEnv {
   say(level: 'notice' | 'warn' | 'error', text: string): void
 }
 
+/**
+ * That there is no Redis to share through, in the same words wherever it is told.
+ *
+ * @param refused it was reached, and cannot be used
+ */
+export function lack(refused: boolean, why: string): string {
+  return `cannot be ${refused ? 'used' : 'reached'} (${why})`
+}
+
 /** What people are told of the connection to Redis: one line for each change, and few while nothing changes. */
 export class LinkLines {
   readonly #name: string
   readonly #env: LinesEnv
+  /** For so long without Redis the program counts as ready, milliseconds; undefined: for good. */
+  readyFor: number | undefined
   /** Whether Redis was ever reached. */
   #known = false
   #down: { readonly why: string; readonly at: number } | undefined
@@ -43,8 +54,9 @@ export class LinkLines {
     const now = this.#env.now()
     if (this.#down !== undefined && (this.#down.why === why || now - this.#down.at < lineEvery)) return
     this.#down = { why, at: now }
-    const what = refused ? 'cannot be used' : 'cannot be reached'
-    this.#say('warn', `${this.#name} ${what} (${why}); balancing on this instance's view only`)
+    const ready = this.#known ? `, not ready after ${this.readyFor} ms` : ', not ready'
+    const end = this.readyFor === undefined ? '' : ready
+    this.#say('warn', `${this.#name} ${lack(refused, why)}; balancing on this instance's view only${end}`)
   }
 
   /** Some things fail while others do not. */

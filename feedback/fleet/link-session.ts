@@ -26,6 +26,7 @@ export class Session {
   readonly #deadline: NodeJS.Timeout
   /** What the client complained of last. */
   #complaint: unknown
+  #opened = false
   #mappedAt = Number.NEGATIVE_INFINITY
 
   /**
@@ -38,7 +39,8 @@ export class Session {
     const { timeout } = options
     const within = Math.max(1000, 5 * timeout)
     const silence = Math.max(3 * timeout, 500)
-    const quiet = (ms: number, word: string) => lost({ text: `no answer ${word} ${ms} ms`, refused: false })
+    const quiet = (ms: number, word: string) =>
+      lost({ text: this.#hinted(`no answer ${word} ${ms} ms`), refused: false })
     this.#client = oneClient(options, attempt, within, 2 * silence)
     this.#calls = new Calls({ timeout, silence }, now, () => quiet(silence, 'for'))
     this.#deadline = setTimeout(() => setImmediate(quiet, within, 'within'), within)
@@ -61,16 +63,26 @@ export class Session {
     const found = await standing(this.#client.redis, this.#options.prefix, this.#options.timeout)
     clearTimeout(this.#deadline)
     this.#complaint = undefined
+    this.#opened = true
     return found
   }
 
   /** What the client complained of says more than how it ended. */
   cause(error: unknown): Cause {
     const refusal = refusalOf(error) ?? refusalOf(this.#complaint)
-    return {
-      text: refusal?.text ?? failureText(this.#complaint ?? error),
-      refused: refusal !== undefined,
-    }
+    if (refusal !== undefined) return { text: refusal.text, refused: true }
+    const text = failureText(this.#complaint ?? error)
+    const { failure } = this.#client.sockets
+    // A cluster's client does not tell what became of its connections.
+    const vague = text === 'connection closed' && !this.#opened && failure !== undefined
+    return { text: this.#hinted(vague ? failureText(failure) : text), refused: false }
+  }
+
+  /** Who listens without TLS may wait for more than a greeting. */
+  #hinted(text: string): string {
+    const { ungreeted } = this.#client.sockets
+    if (this.#opened || !ungreeted || !text.startsWith('no answer')) return text
+    return text.replace('no answer', 'no answer to TLS, which it may not speak,')
   }
 
   /** Rejects with what the client does, or with a LinkError. */

@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis'
-import { LinkLines } from './link-lines.ts'
+import { LinkLines, lack } from './link-lines.ts'
 import { type Cause, Session } from './link-session.ts'
 import type { FleetOptions } from './options.ts'
 import { redisAddresses, serversName } from './redis-address.ts'
@@ -36,7 +36,8 @@ export class Link {
   readonly servers: readonly string[]
   readonly #options: FleetOptions
   readonly #env: LinkEnv
-  readonly #name: string
+  /** What the servers are called in a line for people. */
+  readonly name: string
   readonly #lines: LinkLines
   readonly #hearers = new Set<(up: boolean) => void>()
   #session: Session | undefined
@@ -48,6 +49,7 @@ export class Link {
   #upAt = 0
   #since: number
   #error: string | undefined
+  #refused = false
   #losses = 0
   /** Attempts since a connection was good: they lengthen the pause. */
   #tries = 0
@@ -57,8 +59,9 @@ export class Link {
     this.#env = env
     const addresses = redisAddresses(options)
     this.servers = addresses.map((address) => address.name)
-    this.#name = serversName(options, addresses)
-    this.#lines = new LinkLines(this.#name, env)
+    this.name = serversName(options, addresses)
+    this.#lines = new LinkLines(this.name, env)
+    this.require(options.required)
     this.#since = env.wall()
   }
 
@@ -74,6 +77,16 @@ export class Link {
   /** What went wrong last, for people; undefined: nothing since Redis was reached. */
   get error(): string | undefined {
     return this.#error
+  }
+
+  /** Whether what is there was reached at the last attempt, and could not be used. */
+  get refused(): boolean {
+    return this.#refused
+  }
+
+  /** @param required whether the program is not ready once Redis has been away for `ttl` */
+  require(required: boolean): void {
+    this.#lines.readyFor = required ? this.#options.ttl : undefined
   }
 
   /** How often Redis was lost. */
@@ -118,7 +131,7 @@ export class Link {
     const session = this.#session
     if (this.#state === 'stopped') throw new LinkError(left)
     if (!this.#up || session === undefined) {
-      throw new LinkError(`${this.#name} cannot be reached (${this.#error ?? 'not yet tried'})`)
+      throw new LinkError(`${this.name} ${lack(this.#refused, this.#error ?? 'not yet tried')}`)
     }
     try {
       const answer = await session.run(script, keys, args)
@@ -160,6 +173,7 @@ export class Link {
     if (this.#session !== session || this.#state === 'stopped') return
     this.#upAt = this.#env.now()
     this.#error = undefined
+    this.#refused = false
     this.#lines.reached(advice)
     this.#change(true)
   }
@@ -169,6 +183,7 @@ export class Link {
     this.#session = undefined
     void session.end(text)
     this.#error = text
+    this.#refused = refused
     if (this.#up) {
       this.#losses += 1
       if (this.#env.now() - this.#upAt >= goodAfter) this.#tries = 0

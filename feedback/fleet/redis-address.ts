@@ -9,7 +9,7 @@ export interface RedisAddress {
   /** Number of the database. */
   readonly db: number
   readonly tls: boolean
-  /** `host:port`, for people. */
+  /** `host:port`, for people, and `/DATABASE` where that is not 0. */
   readonly name: string
 }
 
@@ -23,14 +23,15 @@ export function redisAddresses(options: FleetOptions): readonly RedisAddress[] {
     const bare = url.hostname.replace(/^\[(.*)\]$/, '$1')
     const host = bare === '' ? '127.0.0.1' : decodeURIComponent(bare)
     const port = Number(url.port) || (options.sentinel === undefined ? 6379 : 26_379)
+    const db = Number(/^\/(\d+)$/.exec(url.pathname)?.[1] ?? 0)
     return {
       host,
       port,
       user: decoded(url.username),
       password: decoded(url.password),
-      db: Number(/^\/(\d+)$/.exec(url.pathname)?.[1] ?? 0),
+      db,
       tls: url.protocol === 'rediss:',
-      name: hostPort(host, port),
+      name: hostPort(host, port) + (db === 0 || options.sentinel !== undefined ? '' : `/${db}`),
     }
   })
 }
@@ -47,7 +48,7 @@ function decoded(text: string): string | undefined {
 export function serversName(options: FleetOptions, addresses: readonly RedisAddress[]): string {
   const names = addresses.map((address) => address.name).join(', ')
   if (options.cluster) return `redis cluster at ${names}`
-  return options.sentinel === undefined
-    ? `redis at ${names}`
-    : `redis ${options.sentinel} of the sentinels at ${names}`
+  if (options.sentinel === undefined) return `redis at ${names}`
+  const db = addresses[0]?.db ?? 0
+  return `redis ${options.sentinel}${db === 0 ? '' : `/${db}`} of the sentinels at ${names}`
 }

@@ -42,7 +42,14 @@ export interface Standing {
  * @param within how long what is good to know, but not needed, may take, milliseconds
  */
 export async function standing(redis: Redis | Cluster, prefix: string, within: number): Promise<Standing> {
-  await trial(redis, prefix)
+  try {
+    await trial(redis, prefix)
+  } catch (error) {
+    if (redis instanceof Cluster || !/^unknown command/i.test(refusalOf(error)?.text ?? '')) throw error
+    const mode = (await infoOf(redis, within))?.get('redis_mode')
+    if (mode !== 'sentinel') throw error
+    return { fault: 'it is a sentinel, and that was not said', advice: undefined }
+  }
   const servers = redis instanceof Cluster ? redis.nodes('master') : [redis]
   const infos = await Promise.all(servers.map((server) => infoOf(server, within)))
   const said = infos.filter((info) => info !== undefined)

@@ -3,6 +3,7 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import type { FleetOptions } from './options.ts'
 import { type RedisAddress, redisAddresses } from './redis-address.ts'
 import { connectorOn, type SentinelQuestion, Sockets } from './redis-connector.ts'
+import { inDatabase } from './redis-database.ts'
 
 /** What of ioredis's options is the same for one server and for the nodes of a cluster. */
 type Settings = Omit<
@@ -63,12 +64,14 @@ export function oneClient(options: FleetOptions, attempt: number, deadline: numb
           Connector: connectorOn(sockets),
         },
       })
-    : new Redis({
-        ...single(options, attempt, deadline, sockets),
-        ...manners,
-        retryStrategy: null,
-        enableOfflineQueue: false,
-      })
+    : inDatabase(
+        new Redis({
+          ...single(options, attempt, deadline, sockets),
+          ...manners,
+          retryStrategy: null,
+          enableOfflineQueue: false,
+        }),
+      )
   // Listened to for good: an error may still come when nobody waits for one.
   redis.on('error', () => {})
   return { redis, sockets }
@@ -91,13 +94,15 @@ export function lastingClient(options: FleetOptions, overrides: Overrides): Redi
         slotsRefreshTimeout: 1000,
         redisOptions: { ...shared(options), ...manners, Connector: connectorOn(undefined), ...further },
       })
-    : new Redis({
-        ...single(options, 0, 2000, undefined),
-        ...manners,
-        retryStrategy: again,
-        enableOfflineQueue,
-        ...further,
-      })
+    : inDatabase(
+        new Redis({
+          ...single(options, 0, 2000, undefined),
+          ...manners,
+          retryStrategy: again,
+          enableOfflineQueue,
+          ...further,
+        }),
+      )
   redis.on('error', () => {})
   return redis
 }

@@ -1,15 +1,28 @@
 import { createConnection, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
 import { AbstractConnector, Redis, type RedisOptions } from 'ioredis'
-import type { RedisAddress } from './redis-address.ts'
+import { hostPort, type RedisAddress } from './redis-address.ts'
+import { refusalOf, UnfitError } from './redis-error.ts'
 
 /** The sockets of one client, and of what it asks sentinels by, so that they can be closed at once and together. */
 export class Sockets {
   readonly #open = new Set<Socket>()
+  #greetings = 0
+  #failure: Error | undefined
   #closed = false
 
   get closed(): boolean {
     return this.#closed
+  }
+
+  /** Whether some connection was accepted, and its TLS never answered. */
+  get ungreeted(): boolean {
+    return this.#greetings > 0
+  }
+
+  /** What went wrong last with one of them. */
+  get failure(): Error | undefined {
+    return this.#failure
   }
 
   open(host: string, port: number, tls: ConnectionOptions | undefined): Socket {
@@ -19,8 +32,18 @@ export class Sockets {
     const socket =
       tls === undefined ? createConnection({ host, port }) : connect({ host, port, ...name, ...tls })
     this.#open.add(socket)
+    if (tls !== undefined) {
+      socket.once('connect', () => {
+        this.#greetings += 1
+      })
+      socket.once('secureConnect', () => {
+        this.#greetings -= 1
+      })
+    }
     // Whoever reads the socket listens for itself; nobody may be listening any more.
-    socket.on('error', () => {})
+    socket.on('error', (error) => {
+      this.#failure = error
+    })
     socket.once('close', () => this.#open.delete(socket))
     return socket
   }
@@ -147,10 +170,16 @@ async function askSentinel(
   try {
     await client.connect()
     const answer: unknown = await client.call('SENTINEL', 'get-master-addr-by-name', master)
-    if (!Array.isArray(answer)) throw new Error(`the sentinel at ${host}:${port} knows no master ${master}`)
+    if (!Array.isArray(answer)) {
+      throw new UnfitError(`the sentinel at ${hostPort(host, port)} knows no master ${master}`)
+    }
     return [String(answer[0]), Number(answer[1])]
   } catch (error) {
-    throw failure ?? error
+    const cause = failure ?? error
+    if (/^unknown command/i.test(refusalOf(cause)?.text ?? '')) {
+      throw new UnfitError(`what answers at ${hostPort(host, port)} is not a sentinel`)
+    }
+    throw cause
   } finally {
     clearTimeout(timer)
     client.disconnect()

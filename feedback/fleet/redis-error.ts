@@ -3,9 +3,14 @@ export class LinkError extends Error {
   override readonly name = 'LinkError'
 }
 
+/** What was reached, and is not what it should be; the message is for people. */
+export class UnfitError extends Error {
+  override readonly name = 'UnfitError'
+}
+
 /** An error that the server answered with. */
 export interface Refusal {
-  /** The first word: `READONLY`, `OOM`, `ERR`. */
+  /** The first word: `READONLY`, `OOM`, `ERR`; `UNFIT` where it is not what it should be. */
   readonly code: string
   /** For people, without anything secret. */
   readonly text: string
@@ -55,15 +60,35 @@ export function isLasting(refusal: Refusal): boolean {
 
 /** @returns undefined where it is no answer of a server */
 export function refusalOf(error: unknown): Refusal | undefined {
-  if (!(error instanceof Error) || error.name !== 'ReplyError') return undefined
+  if (!(error instanceof Error)) return undefined
+  const unfit = unfitness(error)
+  if (unfit !== undefined) return { code: 'UNFIT', text: unfit }
+  if (nodeError(error)) return refusalOf(nodeError(error))
+  if (error.name !== 'ReplyError') return undefined
   // Before Redis 7 an error inside a script comes wrapped: `ERR Error running script (call to f_…): …: -READONLY You…`.
   const inner = /^ERR Error running script.*? -?([A-Z]{2,} .*)$/s.exec(error.message)?.[1]
   const message = inner ?? error.message
   const code = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR'
   const known = Object.hasOwn(lasting, code) ? lasting[code]! : undefined
   // NOPERM says which command or key; where in the script it was tells people nothing.
-  const said = printable(message.replace(/\s*script: [0-9a-f]{40}.*$/s, ''))
+  const said = printable(message.replace(/^-?ERR\s+/, '').replace(/\s*script: [0-9a-f]{40}.*$/s, ''))
   return { code, text: code === 'NOPERM' || known === undefined ? said : known }
+}
+
+/** What an error tells of who answered, where that is not a Redis of the kind that was asked for. */
+function unfitness(error: Error): string | undefined {
+  if (error instanceof UnfitError) return printable(error.message)
+  const type = /^Unknown RESP type (\d+)\b/.exec(error.message)?.[1]
+  // An alert of TLS is what a server that speaks it answers to plain text.
+  if (type !== undefined)
+    return type === '21' ? 'it speaks TLS, use rediss://' : 'what answers there is not Redis'
+  if (error.name !== 'ReplyError') return undefined
+  return /cluster support disabled/.test(error.message) ? 'it is not a cluster' : undefined
+}
+
+/** What the last of the nodes said, where a cluster as a whole was not found. */
+function nodeError(error: Error): unknown {
+  return error.name === 'ClusterAllFailedError' && 'lastNodeError' in error ? error.lastNodeError : undefined
 }
 
 /** Why there is no connection, in words for people. */
@@ -71,11 +96,15 @@ export function failureText(error: unknown): string {
   const refusal = refusalOf(error)
   if (refusal !== undefined) return refusal.text
   if (!(error instanceof Error)) return printable(String(error))
+  const node = nodeError(error)
+  if (node) return failureText(node)
   // Several addresses of one name were tried: the last is as good as any.
   if (error instanceof AggregateError && error.errors.length > 0) return failureText(error.errors.at(-1))
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (Object.hasOwn(failures, code)) return failures[code]!
   if (error.message === 'Connection is closed.') return 'connection closed'
+  // Of a node of a cluster.
+  if (error.message === 'timeout') return failures.ETIMEDOUT!
   return printable(error.message)
 }
 

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
 import { freePort } from '../../support/free-port.ts'
 import { alone, echo, fill, TestLink } from '../../support/link.ts'
-import { redisServer } from '../../support/redis.ts'
+import { redisSentinels, redisServer } from '../../support/redis.ts'
 
 test('a user and a password are those of the options, or of the URL', async () => {
   const user = ['default off', 'ann on >a:@ ~evenkeel:* +@all', 'bob on >b ~* +@all']
@@ -33,6 +37,85 @@ test('a wrong password is told from a server that is away, and never shown', asy
   assert.deepEqual(none.lines, [`${begin} (it asks for a password)${alone}`])
   await server.command('CONFIG', 'SET', 'requirepass', 'sesame')
   await wrong.became(true)
+})
+
+test('a database that is not there is refused, and nothing lands in another one', async () => {
+  await using server = await redisServer({ config: { databases: '4' } })
+  await using link = new TestLink({ urls: [`${server.url}/77`] })
+  await using last = new TestLink({ urls: [`${server.url}/3`] })
+  link.start()
+  last.start()
+  await last.became(true)
+  const name = `redis at 127.0.0.1:${server.port}`
+  assert.deepEqual(last.lines, [`notice fleet: sharing through ${name}/3`])
+  assert.deepEqual(last.servers, [`127.0.0.1:${server.port}/3`])
+  await link.said('cannot be used')
+  const refused = `${name}/77 cannot be used (DB index is out of range)`
+  assert.deepEqual(link.lines, [`warn fleet: ${refused}${alone}`])
+  await assert.rejects(link.run(echo, ['k'], []), { message: refused })
+  // The same for clients of others, and for those made of them, with an offline queue and without.
+  const waiting = link.connect({ enableOfflineQueue: true }) as Redis
+  const further = [waiting, waiting.duplicate(), link.connect() as Redis]
+  for (const client of further) {
+    await assert.rejects(client.connect())
+    void client.set('k', 'v').catch(() => {})
+  }
+  await sleep(300)
+  assert.ok(further.every(({ status }) => status !== 'ready'))
+  for (const client of further) client.disconnect()
+  assert.doesNotMatch(String(await server.command('INFO', 'keyspace')), /db/)
+})
+
+test('a wrong password is told as such where a database is asked for too', async () => {
+  await using server = await redisServer({ config: { requirepass: 'open' } })
+  await using wrong = new TestLink({ urls: [`${server.url}/3`], password: 'sesame' })
+  await using none = new TestLink({ urls: [`${server.url}/3`] })
+  for (const link of [wrong, none]) link.start()
+  await wrong.said('cannot be used (wrong user or password)')
+  await none.said('cannot be used (it asks for a password)')
+})
+
+test('what is no Redis, or not of the kind that was asked for, is called what it is', async () => {
+  await using group = await redisSentinels({ sentinels: 1 })
+  const http = createServer((_request, response) => response.end('welcome'))
+  await once(http.listen(0, '127.0.0.1'), 'listening')
+  // A TCP server's address is never a string.
+  const { port } = http.address() as AddressInfo
+  const plain = group.master.url
+  const address = plain.replace('redis://', '')
+  const cases: readonly (readonly [ConstructorParameters<typeof TestLink>[0], string])[] = [
+    [{ urls: [`redis://127.0.0.1:${port}`] }, 'cannot be used (what answers there is not Redis)'],
+    [
+      { urls: [`redis://127.0.0.1:${port}`], sentinel: 'm' },
+      'cannot be used (what answers there is not Redis)',
+    ],
+    [{ urls: [`rediss://127.0.0.1:${port}`] }, 'cannot be reached (it does not speak TLS)'],
+    [{ urls: [plain], cluster: true }, 'cannot be used (it is not a cluster)'],
+    [{ urls: [plain], sentinel: 'm' }, `cannot be used (what answers at ${address} is not a sentinel)`],
+    [{ urls: group.urls }, 'cannot be used (it is a sentinel, and that was not said)'],
+    [
+      { urls: group.urls, sentinel: 'm' },
+      `cannot be used (the sentinel at ${group.urls[0]!.replace('redis://', '')} knows no master m)`,
+    ],
+    [{ urls: ['redis://127.0.0.1:1'], cluster: true }, 'cannot be reached (connection refused)'],
+    [
+      { urls: [plain.replace('redis:', 'rediss:')] },
+      'cannot be reached (no answer to TLS, which it may not speak, within 1000 ms)',
+    ],
+    [
+      { urls: [plain.replace('redis:', 'rediss:')], cluster: true },
+      'cannot be reached (no answer to TLS, which it may not speak, in time)',
+    ],
+  ]
+  const links = cases.map(([options]) => new TestLink(options))
+  try {
+    for (const link of links) link.start()
+    for (const [i, link] of links.entries()) await link.said(cases[i]![1])
+  } finally {
+    await Promise.all(links.map((link) => link.stop()))
+    http.closeAllConnections()
+    http.close()
+  }
 })
 
 test('a server that becomes a replica is left, and taken again as a master', async () => {

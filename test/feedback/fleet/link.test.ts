@@ -46,7 +46,7 @@ test('a server that comes later is found', async () => {
   await using link = new TestLink({ urls: [`redis://user:secret@127.0.0.1:${port}/3`] })
   link.start()
   await sleep(300)
-  const down = `warn fleet: redis at 127.0.0.1:${port} cannot be reached (connection refused)${alone}`
+  const down = `warn fleet: redis at 127.0.0.1:${port}/3 cannot be reached (connection refused)${alone}`
   assert.deepEqual(link.lines, [down])
   assert.equal(link.error, 'connection refused')
   await assert.rejects(
@@ -57,7 +57,7 @@ test('a server that comes later is found', async () => {
   await link.became(true)
   await link.run(echo, ['k'], ['a'])
   assert.match(String(await server.command('INFO', 'keyspace')), /db3:keys=1/)
-  assert.deepEqual(link.lines, [down, `notice fleet: sharing through redis at 127.0.0.1:${port}`])
+  assert.deepEqual(link.lines, [down, `notice fleet: sharing through redis at 127.0.0.1:${port}/3`])
   assert.deepEqual([link.losses, link.changes], [0, [true]])
 })
 

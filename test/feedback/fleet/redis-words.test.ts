@@ -14,7 +14,7 @@ function addresses(urls: readonly string[], sentinel?: string) {
 
 test('a URL gives host, port, user, password and database', () => {
   assert.deepEqual(addresses(['redis://ann:p%40ss@[::1]:7000/2', 'rediss://cache.example.com']), [
-    { host: '::1', port: 7000, user: 'ann', password: 'p@ss', db: 2, tls: false, name: '[::1]:7000' },
+    { host: '::1', port: 7000, user: 'ann', password: 'p@ss', db: 2, tls: false, name: '[::1]:7000/2' },
     {
       host: 'cache.example.com',
       port: 6379,
