@@ -8,7 +8,7 @@ import { Outbox } from './outbox.ts'
 import { type Entry, inAir, type Landing, leftOut } from './patient.ts'
 import { newsOf, type ProbeRecord, readRecord, trustedFor } from './record.ts'
 import { type Slot, Slots } from './slots.ts'
-import { type Turn, Turns } from './turns.ts'
+import { type Turn, Turns, type When } from './turns.ts'
 import { within } from './within.ts'
 
 /** Times in milliseconds. */
@@ -18,8 +18,15 @@ export interface SharedOptions extends SchedulesOptions {
   readonly clearAfter: number
 }
 
-/** Why this instance wants to ask: a job has come up; nobody else has asked; or another has failed. */
-type Occasion = 'job' | 'net' | 'second'
+/**
+ * Why this instance wants to ask: a job has come up; nobody else has asked; the same, while it leaves the peer to the
+ * others; or another has failed.
+ */
+const occasions = { job: 'due', net: 'due', alone: 'alone', second: 'second' } as const satisfies Record<
+  string,
+  When
+>
+type Occasion = keyof typeof occasions
 
 /**
  * Probes that all instances of a fleet ask together. Job schedulers say which instance is to ask and when; turns in the
@@ -126,8 +133,8 @@ export class Shared {
     const due = this.#due
     this.#due = []
     for (const [probe, all] of Map.groupBy(due, ({ entries }) => entries[0]!.probe)) {
-      for (const [second, slots] of Map.groupBy(all, (slot) => slot.second)) {
-        const net = this.#claim(probe, slots, this.#turns.job(), second ? 'second' : 'net')
+      for (const [occasion, slots] of Map.groupBy(all, occasionOf)) {
+        const net = this.#claim(probe, slots, this.#turns.job(), occasion)
         this.#nets.add(net)
         void net.then(() => this.#nets.delete(net))
       }
@@ -152,9 +159,9 @@ export class Shared {
   async #claim(probe: LiveProbe, slots: readonly Slot[], job: string, occasion: Occasion): Promise<void> {
     if (slots.length === 0 || this.#stopped) return
     const wanted = slots.map(({ field }) => this.#turns.want(field))
-    const second = occasion === 'second'
-    const net = occasion === 'net'
-    const claimed = await this.#turns.claim(probe.upstream, wanted, job, probe, second).catch(() => undefined)
+    const when = occasions[occasion]
+    const net = occasion === 'net' || occasion === 'alone'
+    const claimed = await this.#turns.claim(probe.upstream, wanted, job, probe, when).catch(() => undefined)
     if (claimed) this.#setClock(claimed.now)
     const asked: Promise<void>[] = []
     for (const [i, slot] of slots.entries()) {
@@ -286,6 +293,12 @@ export class Shared {
       this.#clearLater()
     })
   }
+}
+
+/** Of one that has come up by itself. */
+function occasionOf({ second, dissent }: Slot): Occasion {
+  if (second) return 'second'
+  return dissent.doubted ? 'alone' : 'net'
 }
 
 /** Comes of a turn that is given back. */

@@ -51,8 +51,8 @@ end
 `
 
 /**
- * ARGV: 2 the job, 3 interval, 4 for how long the claim holds, 5 the instance, 6 `+` for a second opinion, then field
- * and token in turn. A question is due when an interval has passed since the one before was; half an interval early is
+ * ARGV: 2 the job, 3 interval, 4 for how long the claim holds, 5 the instance, 6 when (see `When`), then field and
+ * token in turn. A question is due when an interval has passed since the one before was; half an interval early is
  * early enough, as long as the next one is not early, too: so nobody is asked more than once an interval for long,
  * however many schedules there are. A second opinion is one question more, by another than who asked last, and there is
  * one as long as the failures go on.
@@ -61,7 +61,7 @@ const claiming: Script = script(
   'claim',
   `${opening}${lines}
 local job, interval, holds = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local by, second = ARGV[5], ARGV[6] == '+'
+local by, second, alone = ARGV[5], ARGV[6] == 'second', ARGV[6] == 'alone'
 local granted = {}
 for i = 7, #ARGV, 2 do
   local r = load(ARGV[i])
@@ -74,6 +74,7 @@ for i = 7, #ARGV, 2 do
   if r.asked > now then r.due = now end
   granted[#granted + 1] = 0
   local isDue = again or now >= r.due - interval / 2
+  if alone and now >= r.at and now - r.at < 2 * interval then isDue = false end
   local extra = second and not isDue and r.streak < 0 and r.by ~= by and r.second ~= '+'
   if r.job ~= job and not taken and (isDue or extra) then
     if second then r.second = '+' end
@@ -155,6 +156,12 @@ export interface Turn {
   readonly token: string
 }
 
+/**
+ * When a turn is to be given: when the question is due; when it is due and no result has come for two intervals; or
+ * also before, as the second opinion on a failure.
+ */
+export type When = 'due' | 'alone' | 'second'
+
 /** What came of a turn. */
 export interface Told extends Turn {
   /** Undefined: nothing can be said of the peer, and somebody else may ask. */
@@ -201,7 +208,6 @@ export class Turns {
    * Claims turns to ask peers. Where Redis does not answer it rejects; they may have been given all the same.
    * @param job names the occasion: claimed again it takes the turn over from itself, and nothing once it is answered
    * @param probe milliseconds
-   * @param second whether to ask although it is not due, since another's failure is to have a second opinion
    * @returns those that were given, and the server's time
    */
   async claim(
@@ -209,7 +215,7 @@ export class Turns {
     wanted: readonly Turn[],
     job: string,
     probe: { readonly interval: number; readonly timeout: number },
-    second = false,
+    when: When = 'due',
   ): Promise<{ readonly now: number; readonly given: ReadonlySet<Turn> }> {
     const args = wanted.flatMap(({ field, token }) => [field, token])
     const holds = probe.timeout + graceMs
@@ -218,7 +224,7 @@ export class Turns {
       probe.interval,
       holds,
       this.#by,
-      second ? '+' : '-',
+      when,
       ...args,
     ])
     const [now, granted] = pair(answer)

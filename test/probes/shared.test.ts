@@ -23,7 +23,7 @@ class FakeBoard implements Board {
   readonly group = 'app'
   readonly prefix = 'evenkeel'
   readonly ran: string[] = []
-  /** Of every claim, whether it was for a second opinion (`+`). */
+  /** When each claim was to be given. */
   readonly claims: string[] = []
   up = true
   /** Whether a turn is given to whoever asks. */
@@ -303,7 +303,7 @@ test('a failure of another has a second opinion at once, from here if nobody els
     assert.equal(bench.health, 2)
     await bench.timers.pass(510)
     assert.equal(bench.asked.length, 1)
-    assert.deepEqual(bench.board.claims, ['+'])
+    assert.deepEqual(bench.board.claims, ['second'])
     moments.push(bench.asked[0]! - 200)
   }
   assert.ok(Math.max(...moments) <= 500 && Math.max(...moments) - Math.min(...moments) > 300, `${moments}`)
@@ -351,5 +351,6 @@ test('one that fails where another passes says so once, and leaves the peer to t
   bench.board.seq = seq + 1
   await bench.timers.pass(2200)
   assert.equal(bench.asked.length, 2, 'nobody else asks')
+  assert.equal(bench.board.claims.at(-1), 'alone')
   assert.equal(bench.said.length, 1)
 })

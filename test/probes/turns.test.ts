@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ProbeRecord, readRecord, recordField } from '../../probes/record.ts'
-import { type Told, type Turn, Turns } from '../../probes/turns.ts'
+import { type Told, type Turn, Turns, type When } from '../../probes/turns.ts'
 import { TestBoard } from '../support/board.ts'
 import { group } from '../support/peers.ts'
 import { type RedisServer, redisServer } from '../support/redis.ts'
@@ -35,8 +35,13 @@ after(async () => {
 
 beforeEach(() => server.command('FLUSHALL'))
 
-async function claim(turns: Turns, job: string, asked = probe, second = false): Promise<Turn | undefined> {
-  const [turn] = (await turns.claim(upstream, [turns.want(field)], job, asked, second)).given
+async function claim(
+  turns: Turns,
+  job: string,
+  asked = probe,
+  when: When = 'due',
+): Promise<Turn | undefined> {
+  const [turn] = (await turns.claim(upstream, [turns.want(field)], job, asked, when)).given
   return turn
 }
 
@@ -194,7 +199,7 @@ test('a streak begins anew where the last result is too old to be trusted', asyn
 
 test('a failure has one second opinion, by another instance, and the next question comes when it would have', async () => {
   const slow = { interval: 800, timeout: 100 }
-  const second = (turns: Turns, job: string) => claim(turns, job, slow, true)
+  const second = (turns: Turns, job: string) => claim(turns, job, slow, 'second')
   assert.ok(await tell(one, (await second(one, 'a'))!, true), 'what is due may be asked on any occasion')
   assert.equal(await second(other, 'b'), undefined, 'a pass has none')
   await sleep(810)
@@ -213,6 +218,15 @@ test('a failure has one second opinion, by another instance, and the next questi
   await sleep(810)
   await tell(other, (await claim(other, 'k', slow))!, false)
   assert.equal((await tell(one, (await second(one, 'l'))!, true))?.streak, 1, 'the next ones have theirs')
+})
+
+test('one that is to ask only if nobody else does gets its turn after two intervals without a result', async () => {
+  const slow = { interval: 300, timeout: 100 }
+  await tell(other, (await claim(other, 'a', slow))!, true)
+  await sleep(400)
+  assert.equal(await claim(one, 'b', slow, 'alone'), undefined)
+  await sleep(250)
+  assert.ok(await claim(one, 'c', slow, 'alone'))
 })
 
 test('orders add up as an agent gives them', async () => {
