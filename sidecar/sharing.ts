@@ -11,7 +11,7 @@ const firstLeasesMs = 500
 /** The fleet that the program shares with, over reloads. What it takes is loaded where one is configured. */
 export class Sharing {
   #fleet: Fleet | undefined
-  #make: ((options: FleetOptions) => Fleet) | undefined
+  #make: ((options: FleetOptions, before: Fleet | undefined) => Fleet) | undefined
 
   get fleet(): Fleet | undefined {
     return this.#fleet
@@ -21,7 +21,7 @@ export class Sharing {
   async prepare(options: FleetOptions | undefined): Promise<void> {
     if (options === undefined || this.#make !== undefined) return
     const module = await import('../feedback/fleet/fleet.ts')
-    this.#make = (options) => new module.Fleet(options, env)
+    this.#make = (options, before) => new module.Fleet(options, env, before)
   }
 
   /**
@@ -30,13 +30,15 @@ export class Sharing {
    */
   use(options: FleetOptions | undefined, upstreams: readonly Upstream[]): void {
     const before = this.#fleet
-    const stays = options !== undefined && isDeepStrictEqual(before?.options, options)
+    const stays = options !== undefined && before !== undefined && alike(before.options, options)
     if (before !== undefined && !stays) void before.stop(options !== undefined)
     if (options === undefined) {
       this.#fleet = undefined
+      if (before !== undefined) env.say('notice', 'fleet: shared no more')
       return
     }
-    if (!stays) this.#fleet = this.#make!(options)
+    if (stays) before.require(options.required)
+    else this.#fleet = this.#make!(options, before)
     this.#fleet!.use(upstreams)
     if (!stays) this.#fleet!.start()
   }
@@ -53,6 +55,11 @@ export class Sharing {
   async stop(): Promise<void> {
     await this.#fleet?.stop()
   }
+}
+
+/** Whether a fleet of the one can go on as one of the other. */
+function alike(one: FleetOptions, other: FleetOptions): boolean {
+  return isDeepStrictEqual({ ...one, required: other.required }, other)
 }
 
 const env = {

@@ -16,6 +16,10 @@ export interface FleetFacts {
   readonly since: number
   /** What went wrong last, for people; undefined while nothing has since Redis was reached. */
   readonly error: string | undefined
+  /** Whether Redis was reached when it was last tried, and could not be used. */
+  readonly refused: boolean
+  /** Milliseconds since anything was heard; undefined: Redis was never reached. */
+  readonly silence: number | undefined
   /** Whether readiness asks for it. */
   readonly required: boolean
   /** Milliseconds. */

@@ -25,6 +25,8 @@ export interface FleetEnv extends LinkEnv {
 
 /** By so much of it an interval is shorter or longer, so that instances do not come in step. */
 const jitter = 0.1
+/** It is said that the shared state was lost at most so often, milliseconds. */
+const lossEvery = 60_000
 /** After so many times `ttl` of which nothing was shared it is said that nothing is. */
 const aloneTimes = 3
 
@@ -60,16 +62,25 @@ export class Fleet implements FleetFacts, Board {
   #failures = 0
   #roundTripMs: number | undefined
   #fault: string | undefined
+  #required: boolean
+  /** When anything was heard last, monotonic milliseconds; undefined: never. */
+  #heardAt: number | undefined
+  #saidLossAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: FleetOptions, env: FleetEnv) {
+  /** @param before the fleet in whose place this one comes: what it heard last counts for readiness */
+  constructor(options: FleetOptions, env: FleetEnv, before?: Fleet) {
     this.options = options
     this.#env = env
+    this.#required = options.required
+    this.#heardAt = before?.silence === undefined ? undefined : env.now() - before.silence
     this.id = `${options.name}~${randomBytes(4).toString('hex')}`
     this.#link = new Link(options, env)
     this.#link.listen((up) => {
       // The others wait for what there is to tell as much as this one for them.
-      if (up) this.#tick()
-      else for (const { ledger } of this.#groups.values()) ledger.takeFair()
+      if (up) {
+        this.#heardAt = env.now()
+        this.#tick()
+      } else for (const { ledger } of this.#groups.values()) ledger.takeFair()
     })
   }
 
@@ -94,6 +105,12 @@ export class Fleet implements FleetFacts, Board {
       this.#groups.set(name, { ...shared, auditAt: this.#nextAudit(1), auditFrom })
     }
     for (const shared of before.values()) void this.#depart(shared, false)
+  }
+
+  /** @param required whether readiness asks for it from now on */
+  require(required: boolean): void {
+    this.#required = required
+    this.#link.require(required)
   }
 
   start(): void {
@@ -175,9 +192,12 @@ export class Fleet implements FleetFacts, Board {
       this.#exchanges += 1
       this.#roundTripMs = endedAt - startedAt
       this.#fault = undefined
+      this.#heardAt = endedAt
       // A reload may have taken the group away meanwhile.
       if (this.#groups.get(ledger.upstream.name.toLowerCase()) !== shared) return
+      const { resets } = ledger
       ledger.hear(telling, heard, (startedAt + endedAt) / 2, endedAt)
+      if (ledger.resets > resets) this.#warnLoss(endedAt)
       this.#warnAlone(shared, endedAt)
       if (heard.probes.size > 0) for (const hear of this.#records) hear(ledger.upstream, heard.probes)
       if (endedAt >= shared.auditAt) void this.#audit(shared)
@@ -224,6 +244,13 @@ export class Fleet implements FleetFacts, Board {
     }
   }
 
+  /** Of all groups together: they are lost together. */
+  #warnLoss(now: number): void {
+    if (now - this.#saidLossAt < lossEvery) return
+    this.#saidLossAt = now
+    this.#env.say('warn', `fleet: what was shared is gone from ${this.#link.name}; beginning anew`)
+  }
+
   #warnAlone(shared: Shared, now: number): void {
     if (!shared.ledger.alone) {
       shared.aloneAt = undefined
@@ -262,7 +289,15 @@ export class Fleet implements FleetFacts, Board {
     return this.#link.error ?? this.#fault
   }
   get required(): boolean {
-    return this.options.required
+    return this.#required
+  }
+  get refused(): boolean {
+    return this.#link.refused
+  }
+  get silence(): number | undefined {
+    if (this.#heardAt === undefined) return undefined
+    // Where nothing is shared there is nothing to be heard.
+    return this.up && this.#groups.size === 0 ? 0 : this.#env.now() - this.#heardAt
   }
   get interval(): number {
     return this.options.interval

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { fleetLack } from './explain-fleet.ts'
 import { printable } from './explain-probes.ts'
 import type { Facts } from './facts.ts'
 
@@ -21,7 +22,7 @@ export function contents(app: FastifyInstance, facts: Facts): void {
     const fleet = facts.fleet()
     if (fleet?.up === false) {
       const since = new Date(fleet.since).toISOString()
-      lines.push(`the fleet cannot be reached since ${since}: ${printable(fleet.error ?? 'no answer yet')}`)
+      lines.push(`the fleet ${printable(fleetLack(fleet))} since ${since}`)
     }
     const last = facts.lastReload()
     if (last?.ok === false) {

@@ -1,4 +1,5 @@
 import type { FleetFacts } from '../../feedback/fleet/facts.ts'
+import { lack } from '../../feedback/fleet/link-lines.ts'
 import { connsLimit } from '../../feedback/health.ts'
 import { stuckAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -10,6 +11,8 @@ import { rounded } from './tree.ts'
 /** What a group shares with other instances. Times in milliseconds. */
 export interface FleetExplanation {
   readonly up: boolean
+  /** Whether Redis was reached when it was last tried, and could not be used. */
+  readonly refused: boolean
   readonly error: string | undefined
   /** Instances that share it, this one among them; undefined while that is not known. */
   readonly members: number | undefined
@@ -61,7 +64,13 @@ export function explainFleet({ upstream }: UpstreamFacts, fleet: FleetFacts): Fl
   const shared = fleet.upstream(upstream)
   if (shared === undefined) return undefined
   const age = shared.age === undefined ? undefined : Math.round(shared.age)
-  return { up: fleet.up, error: fleet.error, members: shared.members || undefined, age }
+  const { up, refused, error } = fleet
+  return { up, refused, error, members: shared.members || undefined, age }
+}
+
+/** That the fleet cannot be used, in the log's words. */
+export function fleetLack({ refused, error }: Pick<FleetFacts, 'refused' | 'error'>): string {
+  return lack(refused, error ?? 'no answer yet')
 }
 
 /** @param excluded why it gets nothing now */
@@ -110,9 +119,9 @@ export function leaseNote(lease: Lease | undefined): string | undefined {
 }
 
 /** The group's line for people. */
-export function fleetLine({ up, error, members, age }: FleetExplanation): string {
+export function fleetLine({ up, refused, error, members, age }: FleetExplanation): string {
   if (!up) {
-    return `fleet: cannot be reached: ${printable(error ?? 'no answer yet')}; balancing on this instance's view only`
+    return `fleet: ${printable(fleetLack({ refused, error }))}; balancing on this instance's view only`
   }
   const count = members === undefined ? 'instances not known yet' : counted(members, 'instance')
   return `fleet: ${count}, ${age === undefined ? 'nothing heard yet' : `heard ${seconds(age)} ago`}`

@@ -1,10 +1,12 @@
 import type { FastifyInstance } from 'fastify'
+import { fleetLack } from './explain-fleet.ts'
 import type { Facts, UpstreamFacts } from './facts.ts'
 
 /**
  * `/healthz` says that the process answers; `/readyz` that it takes requests. Peers do not count for either, since
  * an orchestrator that restarts or unplugs the balancer for its peers' sake helps nobody. Who wants to know of
- * them asks with `?upstream=NAME`. The fleet counts only where it is `required`.
+ * them asks with `?upstream=NAME`. The fleet counts only where it is `required`, and then only once nothing has
+ * been heard for its `ttl`: a moment without Redis must not take all instances out at once.
  */
 export function health(app: FastifyInstance, facts: Facts): void {
   app.get('/healthz', (_request, reply) => reply.header('cache-control', 'no-store').send({ ok: true }))
@@ -27,8 +29,9 @@ export function unreadiness(facts: Facts): string | undefined {
   if (facts.draining()) return 'draining'
   if (!facts.ready()) return 'not listening yet'
   const fleet = facts.fleet()
-  if (fleet === undefined || !fleet.required || fleet.up) return undefined
-  return `the fleet cannot be reached: ${fleet.error ?? 'no answer yet'}`
+  if (fleet === undefined || !fleet.required) return undefined
+  if (fleet.silence !== undefined && fleet.silence <= fleet.ttl) return undefined
+  return `the fleet ${fleetLack(fleet)}`
 }
 
 /** Finds a group by its name, which nginx compares without case. */

@@ -90,6 +90,21 @@ test('while Redis is away a new reason is told once a minute at most, and the sa
   assert.equal(tell(300_001, 'b'), 1)
 })
 
+test('where readiness asks for Redis, the line says when it ends', () => {
+  const lines: string[] = []
+  const voice = new LinkLines('redis', { now: () => 0, say: (_level, text) => lines.push(text) })
+  voice.readyFor = 5000
+  voice.lost('it is not a cluster', true)
+  voice.reached(undefined)
+  voice.lost('connection refused', false)
+  const own = "balancing on this instance's view only"
+  assert.deepEqual(lines, [
+    `fleet: redis cannot be used (it is not a cluster); ${own}, not ready`,
+    'fleet: sharing through redis',
+    `fleet: redis cannot be reached (connection refused); ${own}, not ready after 5000 ms`,
+  ])
+})
+
 test('what fails while the rest does not is told, and that it no longer does', () => {
   const lines: string[] = []
   let now = 0

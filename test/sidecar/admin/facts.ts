@@ -86,6 +86,8 @@ export function fleet(over: Partial<FleetFacts> = {}, heard: Partial<FleetPeerFa
     up: true,
     since: wall - 5000,
     error: undefined,
+    refused: false,
+    silence: 120,
     required: false,
     interval: 200,
     ttl: 5000,

@@ -179,8 +179,8 @@ async function readyz(over: Partial<Facts>, query = '') {
 }
 
 test('/readyz asks for the fleet only where it is required, and says what is wrong', async () => {
-  const lost = { up: false, error: 'connect ECONNREFUSED 127.0.0.1:6379' }
-  const why = 'the fleet cannot be reached: connect ECONNREFUSED 127.0.0.1:6379'
+  const lost = { up: false, error: 'connection refused', silence: 5001 }
+  const why = 'the fleet cannot be reached (connection refused)'
   assert.deepEqual(await readyz({ fleet: () => fleet(lost) }), [200, undefined])
   assert.deepEqual(await readyz({ fleet: () => fleet({ required: true }) }), [200, undefined])
   const required = { fleet: () => fleet({ ...lost, required: true }) }
@@ -188,8 +188,22 @@ test('/readyz asks for the fleet only where it is required, and says what is wro
   assert.deepEqual(await readyz(required, '?upstream=nope'), [503, why])
   assert.deepEqual(await readyz({ ...required, draining: () => true }), [503, 'draining'])
   assert.deepEqual(await readyz({ ...required, ready: () => false }), [503, 'not listening yet'])
-  const silent = { fleet: () => fleet({ up: false, required: true }) }
-  assert.deepEqual(await readyz(silent), [503, 'the fleet cannot be reached: no answer yet'])
+  const silent = { fleet: () => fleet({ up: false, silence: undefined, required: true }) }
+  assert.deepEqual(await readyz(silent), [503, 'the fleet cannot be reached (no answer yet)'])
+  const unfit = { up: false, refused: true, error: 'it is not a cluster', silence: undefined, required: true }
+  assert.deepEqual(await readyz({ fleet: () => fleet(unfit) }), [
+    503,
+    'the fleet cannot be used (it is not a cluster)',
+  ])
+})
+
+test('where the fleet is required readiness ends once nothing has been heard for ttl, and not before', async () => {
+  const away = (silence: number) => ({ fleet: () => fleet({ up: false, required: true, silence }) })
+  assert.deepEqual(await readyz(away(0)), [200, undefined])
+  assert.deepEqual(await readyz(away(5000)), [200, undefined])
+  assert.equal((await readyz(away(5001)))[0], 503)
+  // Redis takes connections, and every exchange fails.
+  assert.equal((await readyz({ fleet: () => fleet({ required: true, silence: 5001 }) }))[0], 503)
 })
 
 test('evenkeel_ready says what /readyz says', async () => {
@@ -198,7 +212,8 @@ test('evenkeel_ready says what /readyz says', async () => {
     return page.get('evenkeel_ready')?.samples.get('evenkeel_ready')
   }
   assert.equal(await ready({ up: false }), 1)
-  assert.equal(await ready({ up: false, required: true }), 0)
+  assert.equal(await ready({ up: false, required: true }), 1)
+  assert.equal(await ready({ up: false, required: true, silence: undefined }), 0)
 })
 
 test('the first page says since when the fleet cannot be reached', async () => {
@@ -211,7 +226,7 @@ test('the first page says since when the fleet cannot be reached', async () => {
   }
   assert.match(
     await page({ up: false, error: 'no answer' }),
-    /\nthe fleet cannot be reached since 2026-11-30T01:54:44\.728Z: no answer\n/,
+    /\nthe fleet cannot be reached \(no answer\) since 2026-11-30T01:54:44\.728Z\n/,
   )
   assert.doesNotMatch(await page({}), /the fleet/)
 })
@@ -230,7 +245,7 @@ function burdened(more: Parameters<typeof group>[2] = {}) {
 test('an explanation says what the fleet has heard of a peer and what is stuck there', () => {
   const { backend } = burdened({ learning })
   const { peers, fleet: shared, text } = explainUpstream(backend, now, partly())
-  assert.deepEqual(shared, { up: true, error: undefined, members: 3, age: 120 })
+  assert.deepEqual(shared, { up: true, refused: false, error: undefined, members: 3, age: 120 })
   assert.deepEqual(peers[0]!.fleet, {
     heard: { members: 2, answers: 40, ok: 0.95, avg: 12.5, in_flight: 6, unavailable: 1 },
     stuck: { attempts: 2, age: 1500, adds: 150 },
@@ -296,7 +311,7 @@ test('an explanation says that the fleet cannot be reached, and nothing of an er
       .at(-2)
   assert.equal(
     last({ up: false, error: 'ERR \u001b[2J' }),
-    "  fleet: cannot be reached: ERR \\x1b[2J; balancing on this instance's view only",
+    "  fleet: cannot be reached (ERR \\x1b[2J); balancing on this instance's view only",
   )
   assert.equal(last({}), '  fleet: instances not known yet, nothing heard yet')
 })
