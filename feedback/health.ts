@@ -61,6 +61,11 @@ export function full(peer: Peer): boolean {
   return leased > 0 && count >= leased - 1
 }
 
+/** Whether it is its lease alone that makes it full: all instances together may have more. */
+export function fullByLease(peer: Peer): boolean {
+  return full(peer) && peer.zone.peers.conns[peer.index]! < connsLimit(peer)
+}
+
 /** Most requests in progress at once: what an agent has set, or else what is configured; 0 is unlimited. */
 export function connsLimit({ options, zone, index }: Peer): number {
   return zone.peers.connsLimit[index]! || options.max_conns

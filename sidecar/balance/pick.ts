@@ -1,6 +1,6 @@
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import { exclusion as excluded, usable } from '../../feedback/health.ts'
+import { exclusion as excluded, fullByLease, usable } from '../../feedback/health.ts'
 import { begin } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -40,6 +40,7 @@ export class Selection implements Ask {
   readonly #tried: Peer[] = []
   #backup = false
   #denial: 'overflow' | 'no_live' = 'no_live'
+  #byLease = false
 
   constructor(group: Group, call: Call, env: Env = system) {
     this.group = group
@@ -140,10 +141,19 @@ export class Selection implements Ask {
     return this.#denial
   }
 
+  /** For people: what the denial leaves open; empty where nothing does. */
+  get denialDetail(): string {
+    if (this.#denial !== 'overflow') return ''
+    return this.#byLease ? 'max_conns reached by the lease of the fleet' : 'max_conns reached'
+  }
+
   #whyNobody(): 'overflow' | 'no_live' {
     const { peers, backups } = this.group.upstream
     const full = (peer: Peer) => exclusion(peer, this.group.upstream, this.now, this) === 'busy'
-    return peers.some(full) || backups.some(full) ? 'overflow' : 'no_live'
+    const leased = (peer: Peer) => full(peer) && fullByLease(peer)
+    if (!peers.some(full) && !backups.some(full)) return 'no_live'
+    this.#byLease = peers.some(leased) || backups.some(leased)
+    return 'overflow'
   }
 }
 

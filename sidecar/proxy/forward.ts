@@ -206,6 +206,7 @@ class Run {
     call.attempts.push(attempt)
     const denial = this.#selection.denial
     call.denial = denial
+    attempt.detail = this.#selection.denialDetail
     deny(upstream, denial)
     publishAttempt(call, attempt)
     return { kind: 'refused', status: 502 }

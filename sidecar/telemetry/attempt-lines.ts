@@ -32,7 +32,9 @@ export function describeAttempt(call: Call, attempt: Attempt): Line | undefined 
 function happening(attempt: Attempt): Line | undefined {
   const error = (text: string): Line => ({ level: 'error', text })
   const detail = escapeText(attempt.detail)
-  if (attempt.ending === 'no_live') return error(`no live upstreams ${connecting}`)
+  if (attempt.ending === 'no_live') {
+    return error(`no live upstreams${detail === '' ? '' : `, ${detail}`} ${connecting}`)
+  }
   switch (attempt.reason) {
     case 'refused':
       return error(`connect() failed (${systemError('ECONNREFUSED')}) ${connecting}`)

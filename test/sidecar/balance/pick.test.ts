@@ -24,6 +24,25 @@ test('reserves what it picks', () => {
   assert.deepEqual([conns[1], selected[1]], [0, 0])
 })
 
+test('what a denial leaves open is told: a limit, or a lease below it', () => {
+  const common: PeerSketch = { max_conns: 4, max_conns_scope: 'fleet' }
+  const detail = (sketches: readonly PeerSketch[], conns: number, lease: number) => {
+    const balancing = roundRobin(sketches)
+    const { peers } = balancing.upstream.zone
+    peers.conns.fill(conns)
+    peers.lease.fill(lease)
+    const selection = new Selection(balancing, new Call(), env())
+    assert.equal(selection.next(), undefined)
+    return selection.denialDetail
+  }
+  assert.equal(detail([{ max_conns: 4 }], 4, 0), 'max_conns reached')
+  assert.equal(detail([common], 4, 0), 'max_conns reached')
+  assert.equal(detail([common], 4, 5), 'max_conns reached')
+  assert.equal(detail([common], 1, 2), 'max_conns reached by the lease of the fleet')
+  assert.equal(detail([{ max_conns: 1 }, common], 1, 2), 'max_conns reached by the lease of the fleet')
+  assert.equal(detail([{ down: true }], 0, 0), '')
+})
+
 test('moves to the backups for the rest of the request', () => {
   const balancing = roundRobin([1, 1], [1, 1])
   const { conns } = balancing.upstream.zone.peers

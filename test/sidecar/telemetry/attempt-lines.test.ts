@@ -121,6 +121,13 @@ test('nobody eligible is told with the name of the group', () => {
   })
 })
 
+test('where nobody is eligible for a limit the line says so', () => {
+  const detail = 'max_conns reached by the lease of the fleet'
+  const full = Object.assign(new Attempt(backend, undefined, 0, ''), { ending: 'no_live', detail })
+  const { text } = describeAttempt(call(), full)!
+  assert.ok(text.startsWith(`*5 no live upstreams, ${detail} while connecting to upstream, client: `))
+})
+
 test('clients that leave and stale connections are no errors, and answers are not told of', () => {
   const told = Object.fromEntries(
     attemptReasons.map((reason) => [reason, describeAttempt(call(), attempt({ reason }))?.level]),
