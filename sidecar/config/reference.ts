@@ -54,10 +54,17 @@ function more(title: string): string {
   return title === 'Probes' ? `\n\n${probeText}\n\n${probeTypes()}` : ''
 }
 
-const fleetText = `Several URLs are ways to one Redis: its sentinels with \`sentinel=NAME\`, which names the master, or nodes with \`cluster\`. A user and a
+const fleetText = `Several URLs are ways to one Redis: its sentinels with \`sentinel=NAME\`, which names the master, or nodes with \`cluster\`. With
+neither they are tried in turn, as ways to the same data; they are not two stores. A user and a
 password in a URL hold over \`user\` and \`password_file\`; what means something in a URL is written like \`%40\` there. \`ttl\` is at least three
 intervals: what an instance that falls silent has told counts for so long. \`name\` is for people; where it is absent it is the host's name and the
-process id. With \`required\` the program is ready only while Redis answers; otherwise it never needs it.
+process id. A number after the host is a database's; one that Redis does not have is refused.
+
+\`timeout\` is the time that one command may take. Connecting, with all that belongs to it, may take five times as long, a second at least. Where
+nothing at all is answered for three times as long, half a second at least, Redis counts as lost and is connected to anew.
+
+With \`required\` the program is ready only once Redis has been reached, and until nothing has been heard for \`ttl\`: when Redis goes, all
+instances are out \`ttl\` later. Otherwise it never needs it. A reload that changes \`required\` alone keeps the connection.
 
 A group's \`server\` lines may limit connections over all instances: \`max_conns=N max_conns_scope=fleet\`.`
 

@@ -42,7 +42,8 @@ export const fleetDirectives = [
     in: ['main'],
     doc:
       'Other instances to balance together with, through Redis: `redis://[USER:PASSWORD@]HOST[:PORT][/DB]`, or `rediss://` for TLS. ' +
-      '`group` names the app and has to differ between apps that share one Redis.',
+      '`group` names the app and has to differ between apps that share one Redis. ' +
+      '`timeout` is the time for one command; see below for connecting.',
     default: 'group=default interval=200ms ttl=5s prefix=evenkeel timeout=100ms',
     args,
     syntax:
