@@ -106,3 +106,32 @@ test('a peer gets one probe an interval from one instance, three and ten, unless
     assert.ok(each > 0.75 && each < 1.25, `${count} instances: ${each.toFixed(2)} an interval and instance`)
   }
 })
+
+test('an instance whose own way to a peer is broken takes it from the others for a moment, and says so once', async () => {
+  let lost = ''
+  await using a = await backend(async (exchange) => {
+    const fails = isProbe(exchange) && exchange.head.header('x-pid') === lost
+    await exchange.reply(fails ? { status: 503 } : { body: 'a' })
+  })
+  const every = 300
+  const text = config('lost', [a], `interval=${every}ms scope=fleet`).replace(
+    'proxy_next_upstream',
+    'proxy_set_header X-Pid $pid; proxy_next_upstream',
+  )
+  await using fleet = await instances(3, text)
+  const [healthy, , broken] = fleet.list
+  await eventually('it is probed', () => a.requests.filter(isProbe).length > 3)
+  await using visitors = new Visitors([healthy!], 1, 10)
+  lost = String(broken!.pid)
+  const line = /probe "health" of peer .* fails from here and passes at other instances; leaving it to them/
+  await eventually('it says so', () => line.test(broken!.stderr), 15_000)
+  await sleep(8 * every)
+  await visitors.stop()
+  const [visitor] = visitors.list
+  const bad = visitor!.statuses.get(502) ?? 0
+  assert.ok(bad < visitor!.answers / 4, `${bad} of ${visitor!.answers} failed`)
+  const taken = healthy!.stderr.match(/ is unhealthy: /g)?.length ?? 0
+  assert.equal(taken, 1)
+  assert.equal(broken!.stderr.split('\n').filter((one) => line.test(one)).length, 1)
+  assert.ok(fleet.list.slice(0, 2).every(({ stderr }) => !stderr.includes('fails from here')))
+})
