@@ -45,8 +45,9 @@ export function fairLease(limit: number, members: number): number {
  * What an instance asks for: a quarter more than it needed of late, so that there is room, and twice as many where it
  * came to the end of its lease; and a fair part in any case, for a burst.
  *
- * Where somebody lacks what it needs and nothing is free, whoever does not need its reserve gives up three quarters of it at a time. Who has
- * more than a fair part asks for nothing but what is free, and gives back bit by bit where another needs its fair part.
+ * Where somebody lacks what it needs and nothing is free, whoever does not need its reserve gives up three quarters of it
+ * at a time. Who has more than a fair part asks for nothing but what is free, and gives back half of what it has more
+ * where another needs its fair part.
  */
 export function wanted(demand: Demand): Wish {
   const { limit, members, conns, peak, have, asked, free, short, craved } = demand
@@ -60,7 +61,7 @@ export function wanted(demand: Demand): Wish {
   if (like <= fair) return { want: craved && need <= have ? without(like, fair, demand) : fair, need }
   // What was given back before and is still in use will be free.
   if (short && have > fair && free + Math.max(0, conns - have) <= 0) {
-    return { want: Math.min(like, have - Math.ceil((have - fair) / 4)), need }
+    return { want: Math.min(like, have - Math.ceil((have - fair) / 2)), need }
   }
   const left = Math.max(0, short ? Math.floor(free / 2) : free)
   return { want: Math.max(fair, Math.min(like, have + left)), need }

@@ -56,11 +56,11 @@ test('where another has less than a fair part it gives back bit by bit, and so m
   const saturated = { peak: 100, short: true, craved: true, free: 0 }
   let have = 100
   for (let i = 0; i < 20; i++) have = wanted(demand({ ...saturated, conns: have, have })).want
-  assert.equal(wanted(demand({ ...saturated, conns: 100, have: 100 })).want, 81)
+  assert.equal(wanted(demand({ ...saturated, conns: 100, have: 100 })).want, 62)
   assert.equal(have, 25)
   assert.equal(
-    wanted(demand({ ...saturated, conns: 100, have: 81 })).want,
-    81,
+    wanted(demand({ ...saturated, conns: 100, have: 62 })).want,
+    62,
     'what it gave back must end first',
   )
 })

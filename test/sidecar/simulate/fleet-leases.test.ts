@@ -13,6 +13,8 @@ const interval = 200
 const ttl = 5000
 /** How often load is looked at, milliseconds. */
 const tick = 20
+/** How long a request takes. */
+const longMs = 200
 
 /** How many requests want to be in progress at an instance, at a moment. */
 type Load = (now: number) => number
@@ -43,6 +45,8 @@ class Instance {
     const { zone } = this.upstream
     const target = this.load(now)
     while (this.conns > target) holdConn(zone, 0, -1)
+    // What is in progress ends, and where the lease allows it another begins in its place.
+    for (let n = Math.ceil(this.conns * (tick / longMs)); n > 0; n--) holdConn(zone, 0, -1)
     if (target > 0) zone.add('requests', 1)
     while (this.conns < Math.min(target, this.lease)) holdConn(zone, 0, 1)
     this.refused += target - this.conns
@@ -195,4 +199,26 @@ test('who asks now and then always finds a place, however busy others are', () =
   course.run(20_000)
   assert.equal(other.refused, 0)
   assert.ok(course.all[0]!.lease >= 8, `${course.leases}`)
+})
+
+test('where one has all, another that becomes as busy gets a fair part in the end, and something soon', () => {
+  for (const [limit, count] of [
+    [12, 2],
+    [12, 3],
+    [100, 2],
+    [100, 4],
+  ] as const) {
+    const course = new Course(limit, [endless, ...Array.from({ length: count - 1 }, () => idle)])
+    course.run(ttl + 6000)
+    const other = course.all[1]!
+    other.load = endless
+    const fair = Math.floor(limit / count)
+    const seen = course.run(12_000).map((leases) => leases[1]!)
+    const when = (places: number) => seen.findIndex((lease) => lease >= places)
+    const moments = [when(1), when(fair / 2), when(fair)]
+    assert.ok(
+      moments.every((moment, i) => moment >= 0 && moment <= [6, 8, 25][i]!),
+      `${fair} of ${limit}: ${moments} intervals`,
+    )
+  }
 })
