@@ -197,10 +197,8 @@ export class Ledger {
     }
     for (const [name, { update }] of told) if (update.leaves) this.#left.delete(name)
     this.#totals = { requests: heard.requests, retries: heard.retries }
-    this.#mostMembers = Math.max(
-      heard.epoch === this.#epoch ? this.#mostMembers : this.#members,
-      heard.members,
-    )
+    const young = heard.epoch === this.#epoch || this.#at < this.#ttl
+    this.#mostMembers = Math.max(young ? this.#mostMembers : this.#members, heard.members)
     this.#gap = heard.epoch === this.#epoch ? Math.max(0, heard.at - this.#at) : 0
     this.#epoch = heard.epoch
     this.#version = heard.version
