@@ -1,4 +1,4 @@
-// Runs the tests, two files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
+// Runs the tests, two or three files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
 // contains one of the words. Says one line as each file ends, then what failed, then the closing counts.
 
 import { globSync, readFileSync } from 'node:fs'
@@ -36,41 +36,67 @@ const written = new Map<string, string>()
 const failures: string[] = []
 const failed = new Set<string>()
 let ended = 0
-let good = false
+let good = true
+/** The runner's closing counts, over all lanes. */
+const counts = new Map<string, number>()
 
-const events = run({
-  files: files.map((file) => root + file),
-  concurrency: 2,
-  // A file that hangs is ended and counted as failed.
-  timeout: 120_000,
-})
+/**
+ * Tests of the fleet wait most of the time, for other programs, and three of them keep two cores no busier than two of
+ * the others. They come last, by themselves.
+ */
+const waits = (file: string) => /\/fleet\/|bullmq/.test(file)
+const lanes = [
+  { files: files.filter((file) => !waits(file)), concurrency: 2 },
+  { files: files.filter(waits), concurrency: 3 },
+]
 
-for await (const event of events) {
-  if (event.type === 'test:stdout' || event.type === 'test:stderr') {
-    const { file = '', message } = event.data
-    written.set(file, (written.get(file) ?? '') + message)
-  } else if (event.type === 'test:complete' && event.data.name === event.data.file) {
-    ended += 1
-    const { details, file = '' } = event.data
-    const took = `${((details.duration_ms ?? 0) / 1000).toFixed(1)} s`
-    const verdict = details.passed ? '' : '  FAILED'
-    console.log(`[${String(ended).padStart(3)}/${files.length}] ${relative(root, file)}  ${took}${verdict}`)
-  } else if (event.type === 'test:fail') {
-    failed.add(event.data.file ?? '')
-    const error: Error & { failureType?: string } = event.data.details.error
-    // A suite fails because something in it did, and that has been said.
-    if (error.failureType === 'subtestsFailed') continue
-    const where = `${relative(root, event.data.file ?? '')}:${event.data.line ?? 1}`
-    failures.push(`✖ ${event.data.name} (${where})\n${inspect(error.cause ?? error)}`)
-  } else if (event.type === 'test:summary' && event.data.file === undefined) {
-    good = event.data.success
-  } else if (event.type === 'test:diagnostic' && event.data.nesting === 0) {
-    // The runner's closing counts come last: everything that failed is told before the first of them.
-    tellFailures()
-    console.log(`ℹ ${event.data.message}`)
+for (const lane of lanes) if (lane.files.length > 0) await runLane(lane)
+// The closing counts come last: everything that failed is told before the first of them.
+tellFailures()
+for (const [name, count] of counts) console.log(`ℹ ${name} ${count}`)
+process.exitCode = good ? 0 : 1
+
+async function runLane({ files, concurrency }: { files: string[]; concurrency: number }): Promise<void> {
+  const events = run({
+    files: files.map((file) => root + file),
+    concurrency,
+    // A file that hangs is ended and counted as failed.
+    timeout: 120_000,
+  })
+  for await (const event of events) {
+    if (event.type === 'test:stdout' || event.type === 'test:stderr') {
+      const { file = '', message } = event.data
+      written.set(file, (written.get(file) ?? '') + message)
+    } else if (event.type === 'test:complete' && event.data.name === event.data.file) {
+      tellFile(event.data)
+    } else if (event.type === 'test:fail') {
+      failed.add(event.data.file ?? '')
+      const error: Error & { failureType?: string } = event.data.details.error
+      // A suite fails because something in it did, and that has been said.
+      if (error.failureType === 'subtestsFailed') continue
+      const where = `${relative(root, event.data.file ?? '')}:${event.data.line ?? 1}`
+      failures.push(`✖ ${event.data.name} (${where})\n${inspect(error.cause ?? error)}`)
+    } else if (event.type === 'test:summary' && event.data.file === undefined) {
+      good &&= event.data.success
+    } else if (event.type === 'test:diagnostic' && event.data.nesting === 0) {
+      const [name = '', count] = event.data.message.split(' ')
+      counts.set(name, (counts.get(name) ?? 0) + Number(count))
+    }
   }
 }
-process.exitCode = good ? 0 : 1
+
+function tellFile({
+  details,
+  file = '',
+}: {
+  details: { duration_ms?: number; passed: boolean }
+  file?: string
+}) {
+  ended += 1
+  const took = `${((details.duration_ms ?? 0) / 1000).toFixed(1)} s`
+  const verdict = details.passed ? '' : '  FAILED'
+  console.log(`[${String(ended).padStart(3)}/${files.length}] ${relative(root, file)}  ${took}${verdict}`)
+}
 
 function tellFailures(): void {
   for (const file of failed) {
@@ -79,6 +105,4 @@ function tellFailures(): void {
   }
   for (const failure of failures) console.log(`\n${failure}`)
   if (failures.length > 0) console.log()
-  failed.clear()
-  failures.length = 0
 }
