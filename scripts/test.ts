@@ -42,12 +42,13 @@ const counts = new Map<string, number>()
 
 /**
  * Tests of the fleet wait most of the time, for other programs, and three of them keep two cores no busier than two of
- * the others. They come last, by themselves.
+ * the others. They come last, by themselves, and the longest first.
  */
 const waits = (file: string) => /\/fleet\/|bullmq/.test(file)
+const long = (file: string) => /split|bullmq|fleet\/probes/.test(file)
 const lanes = [
   { files: files.filter((file) => !waits(file)), concurrency: 2 },
-  { files: files.filter(waits), concurrency: 3 },
+  { files: files.filter(waits).sort((a, b) => Number(long(b)) - Number(long(a))), concurrency: 3 },
 ]
 
 for (const lane of lanes) if (lane.files.length > 0) await runLane(lane)

@@ -10,7 +10,7 @@ import { type Sidecar, start } from '../../support/sidecar.ts'
 import { SteadyLoad } from '../../support/steady-load.ts'
 
 /** How long Redis is away, milliseconds. */
-const away = 12_000
+const away = 8_000
 /** What a program may grow by more than another one in that time. */
 const spare = 24 * 2 ** 20
 
