@@ -1,7 +1,7 @@
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
-import type { PeerRecord, Update } from './exchange.ts'
 import { wanted } from './leases.ts'
+import type { PeerRecord, Update } from './told.ts'
 
 /*
  * What one instance has to tell of a peer: what its numbers have grown by, and what its part of the levels is now.

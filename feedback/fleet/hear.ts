@@ -1,8 +1,8 @@
 import { setAside } from '../health.ts'
 import { learnEvidence, learnReport, learnStart } from '../learn.ts'
 import type { Upstream } from '../upstream.ts'
-import type { PeerRecord, Update } from './exchange.ts'
 import type { Entry } from './gather.ts'
+import type { PeerRecord, Update } from './told.ts'
 
 /*
  * What becomes of what the others have seen of a peer. Evidence is taken in, and numbers to choose by are not: were

@@ -2,12 +2,12 @@ import { heardBudget } from '../budget.ts'
 import { peerStateChannel } from '../channels.ts'
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
-import type { Heard, PeerRecord, Update } from './exchange.ts'
 import type { FleetPeerFacts } from './facts.ts'
 import { type Entry, enter, lookAt, skip } from './gather.ts'
 import { hearPeer } from './hear.ts'
 import { fairLease } from './leases.ts'
 import { peerId } from './peer-id.ts'
+import type { Heard, PeerRecord, Update } from './told.ts'
 
 /** What is to be told in one exchange. */
 export interface Telling {

@@ -1,4 +1,4 @@
-import type { Heard, PeerRecord, Update } from './exchange.ts'
+import type { Heard, PeerRecord, Update } from './told.ts'
 
 /*
  * The bytes of an exchange. Most peers have only answered since the last time, and most records hold only that: numbers

@@ -1,5 +1,5 @@
-import type { Heard, PeerRecord, Update } from '../../feedback/fleet/exchange.ts'
 import type { Telling } from '../../feedback/fleet/ledger.ts'
+import type { Heard, PeerRecord, Update } from '../../feedback/fleet/told.ts'
 
 /** What an instance sends with an exchange. Times in milliseconds. */
 export interface Sent extends Telling {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Redis } from 'ioredis'
-import { exchange, type Heard, type Update } from '../../../feedback/fleet/exchange.ts'
+import { exchange } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
+import type { Heard, Update } from '../../../feedback/fleet/told.ts'
 import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { redisServer } from '../../support/redis.ts'
 

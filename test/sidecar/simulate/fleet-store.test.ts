@@ -2,14 +2,9 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
-import {
-  departure,
-  exchange,
-  type Heard,
-  type PeerRecord,
-  type Update,
-} from '../../../feedback/fleet/exchange.ts'
+import { departure, exchange } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
+import type { Heard, PeerRecord, Update } from '../../../feedback/fleet/told.ts'
 import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { dice } from '../../../sidecar/simulate/dice.ts'
 import { FleetStore, type Sent } from '../../../sidecar/simulate/fleet-store.ts'
