@@ -51,7 +51,16 @@ const lanes = [
   { files: files.filter(waits).sort((a, b) => Number(long(b)) - Number(long(a))), concurrency: 3 },
 ]
 
+// A file may hang in a way that its time limit does not end: as when a program that it has started holds its output.
+const patienceMs = 200_000
+const watchdog = setTimeout(() => {
+  tellFailures()
+  console.error(`no test file has ended for ${patienceMs / 1000} s`)
+  process.exit(1)
+}, patienceMs)
+
 for (const lane of lanes) if (lane.files.length > 0) await runLane(lane)
+clearTimeout(watchdog)
 // The closing counts come last: everything that failed is told before the first of them.
 tellFailures()
 for (const [name, count] of counts) console.log(`ℹ ${name} ${count}`)
@@ -93,6 +102,7 @@ function tellFile({
   details: { duration_ms?: number; passed: boolean }
   file?: string
 }) {
+  watchdog.refresh()
   ended += 1
   const took = `${((details.duration_ms ?? 0) / 1000).toFixed(1)} s`
   const verdict = details.passed ? '' : '  FAILED'

@@ -26,8 +26,17 @@ async function quickstart(t: TestContext, taken: Record<string, number> = {}) {
   const file = join(folder, 'quickstart.conf')
   writeFileSync(file, text)
   const child = spawn(process.execPath, [script, file], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
-  t.after(() => child.exitCode === null && child.signalCode === null && child.kill('SIGKILL'))
+  // Whatever it has started as well: what stays behind would keep its output open, and this file from ending.
+  t.after(() => endGroup(child.pid!))
   return { child, ports, file, output: collect(child) }
+}
+
+function endGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All of it has ended.
+  }
 }
 
 function collect(child: ChildProcess): { text: string } {
