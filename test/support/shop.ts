@@ -305,7 +305,8 @@ export class Watch {
     for (const { name, load } of instances) {
       const usual = Math.max(unshared, load!.p99(...quiet))
       const now = load!.p99(this.at, to)
-      assert.ok(now <= 2 * usual + 20, `${name}: ${now} ms of 99 in 100, usually ${usual} ms`)
+      // Whoever waits for Redis waits for its time-out of 100 ms; by less than that a busy machine may be slower.
+      assert.ok(now <= 2 * usual + 60, `${name}: ${now} ms of 99 in 100, usually ${usual} ms`)
     }
   }
 }
