@@ -1,4 +1,4 @@
-// Runs the tests, two or three files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
+// Runs the tests, two files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
 // contains one of the words. Says one line as each file ends, then what failed, then the closing counts.
 
 import { globSync, readFileSync } from 'node:fs'
@@ -40,15 +40,12 @@ let good = true
 /** The runner's closing counts, over all lanes. */
 const counts = new Map<string, number>()
 
-/**
- * Tests of the fleet wait most of the time, for other programs, and three of them keep two cores no busier than two of
- * the others. They come last, by themselves, and the longest first.
- */
+/** Tests of the fleet start many programs and look at times: they come last, by themselves, and the longest first. */
 const waits = (file: string) => /\/fleet\/|bullmq/.test(file)
 const long = (file: string) => /split|bullmq|fleet\/probes/.test(file)
 const lanes = [
   { files: files.filter((file) => !waits(file)), concurrency: 2 },
-  { files: files.filter(waits).sort((a, b) => Number(long(b)) - Number(long(a))), concurrency: 3 },
+  { files: files.filter(waits).sort((a, b) => Number(long(b)) - Number(long(a))), concurrency: 2 },
 ]
 
 // A file may hang in a way that its time limit does not end: as when a program that it has started holds its output.

@@ -11,12 +11,18 @@ export interface GroupKeys {
 }
 
 /**
+ * Of what lies under the keys: another one with every change of it. Programs that write it differently have a state each,
+ * as while a new version is rolled out.
+ */
+const format = 1
+
+/**
  * @param prefix as configured
  * @param group names the app
  * @param upstream the group of peers; nginx compares names without case
  */
 export function groupKeys(prefix: string, group: string, upstream: string): GroupKeys {
-  const tag = `${prefix}:{${clean(group)}/${clean(upstream.toLowerCase())}}`
+  const tag = `${prefix}:{${clean(group)}/${clean(upstream.toLowerCase())}}:${format}`
   return { state: `${tag}:state`, changed: `${tag}:changed`, members: `${tag}:members`, told: `${tag}:told:` }
 }
 

@@ -117,9 +117,16 @@ async function schedulers(): Promise<string[]> {
   return all.flat().sort()
 }
 
+/** Waits, and says how many intervals more than so have begun meanwhile: a busy machine may wake late. */
+async function over(ms: number, every = 200): Promise<number> {
+  const from = performance.now()
+  await sleep(ms)
+  return Math.ceil((performance.now() - from - ms) / every)
+}
+
 /** What Redis knows of each probe of each peer, as it is written there. */
 async function recordsText(): Promise<string> {
-  const all = (await server.command('HGETALL', 'evenkeel:{app/backend}:state')) as string[]
+  const all = (await server.command('HGETALL', 'evenkeel:{app/backend}:1:state')) as string[]
   return all.filter((_, i) => i % 2 === 1 && all[i - 1]!.startsWith('r')).join('\n')
 }
 
@@ -134,9 +141,9 @@ for (const count of [1, 3, 10]) {
     make(count)
     await until(() => asked.length >= 2)
     asked = []
-    await sleep(1400)
+    const late = await over(1400)
     // The first number is what a busy machine may leave of them; the second is what it is about.
-    assert.ok(asked.length >= 4 && asked.length <= 8, `${asked.length} in 7 intervals`)
+    assert.ok(asked.length >= 4 && asked.length <= 8 + late, `${asked.length} in 7 intervals`)
     await sleep(100)
     for (const instance of instances) {
       assert.ok(Math.abs(instance.counted() - instances[0]!.counted()) <= 1)
@@ -156,8 +163,8 @@ test('twenty restarts leave one schedule of a probe, and its pace', async () => 
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   asked = []
   const before = stays.counted()
-  await sleep(1000)
-  assert.ok(asked.length >= 2 && asked.length <= 6, `${asked.length} in 5 intervals`)
+  const late = await over(1000)
+  assert.ok(asked.length >= 2 && asked.length <= 6 + late, `${asked.length} in 5 intervals`)
   assert.ok(stays.counted() - before >= 2)
 })
 
@@ -193,8 +200,8 @@ test('a shorter interval takes effect at once, without a burst', async () => {
   await sleep(300)
   asked = []
   for (const instance of instances) instance.probe({ interval: 200 })
-  await sleep(1000)
-  assert.ok(asked.length >= 3 && asked.length <= 7, `${asked.length} in 5 intervals`)
+  const late = await over(1000)
+  assert.ok(asked.length >= 3 && asked.length <= 7 + late, `${asked.length} in 5 intervals`)
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   const [delayed] = (await server.command('KEYS', '*:delayed')) as string[]
   assert.ok(Number(await server.command('ZCARD', delayed!)) <= 1, 'the old one is gone')
@@ -207,8 +214,8 @@ test('a schedule that was written by halves heals', async () => {
     for (const key of (await server.command('KEYS', part)) as string[]) await server.command('DEL', key)
     const before = instance!.counted()
     asked = []
-    await sleep(1200)
-    assert.ok(asked.length >= 3 && asked.length <= 7, `${part}: ${asked.length} in 6 intervals`)
+    const late = await over(1200)
+    assert.ok(asked.length >= 3 && asked.length <= 7 + late, `${part}: ${asked.length} in 6 intervals`)
     assert.ok(instance!.counted() - before >= 2)
     assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   }
@@ -231,8 +238,8 @@ test('while Redis is away each instance asks, not in step, and back again one do
   await until(() => instances.every(({ board }) => board.up))
   await sleep(50)
   asked = []
-  await sleep(1000)
-  assert.ok(asked.length >= 3 && asked.length <= 7, `${asked.length} in 5 intervals`)
+  const late = await over(1000)
+  assert.ok(asked.length >= 3 && asked.length <= 7 + late, `${asked.length} in 5 intervals`)
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
 })
 
@@ -241,8 +248,8 @@ test('a lost connection of BullMQ alone does not stop the probes', async () => {
   await until(() => asked.length >= 2)
   for (const client of instance!.board.opened) client.disconnect(true)
   asked = []
-  await sleep(1000)
-  assert.ok(asked.length >= 2 && asked.length <= 6, `${asked.length} in 5 intervals`)
+  const late = await over(1000)
+  assert.ok(asked.length >= 2 && asked.length <= 6 + late, `${asked.length} in 5 intervals`)
 })
 
 test('ends in time when Redis stands still, and when it is gone', async () => {
@@ -321,12 +328,12 @@ test('instances that ask different questions by one name have a schedule and a r
   second!.lost = true
   await until(() => first!.counted() > 0 && second!.counted() > 0)
   const from = instances.map((one) => one.counted())
-  await sleep(1600)
+  const late = await over(1600)
   for (const [i, { id, counted }] of instances
     .map((one) => ({ id: one.id, counted: one.counted() }))
     .entries()) {
     const more = counted - from[i]!
-    assert.ok(more >= 4 && more <= 9, `${id}: ${more} in 8 intervals`)
+    assert.ok(more >= 4 && more <= 9 + late, `${id}: ${more} in 8 intervals`)
   }
   assert.deepEqual([first!.health, second!.health], ['0', '2'])
   assert.deepEqual(first!.said.concat(second!.said), [])
@@ -364,8 +371,8 @@ test('a dead peer costs one question more, and nobody is contradicted', async ()
   ill.add('a')
   await until(() => instances.every((one) => one.health === '2'))
   asked = []
-  await sleep(2000)
-  assert.ok(asked.length >= 3 && asked.length <= 6, `${asked.length} in 4 intervals`)
+  const late = await over(2000, 500)
+  assert.ok(asked.length >= 3 && asked.length <= 6 + late, `${asked.length} in 4 intervals`)
   ill.clear()
   await until(() => instances.every((one) => one.health === '0'))
   await sleep(600)
@@ -380,10 +387,10 @@ test('instances that know different peers have all of them asked', async () => {
   const second = new Instance('second', { peers: [{ down: true }, 1, 1] })
   await sleep(400)
   asked = []
-  await sleep(1600)
+  const late = await over(1600)
   const times = (peer: string) => asked.filter((one) => one.peer === peer).length
   for (const peer of ['a', 'b', 'c']) {
-    assert.ok(times(peer) >= 4 && times(peer) <= 9, `${peer}: ${times(peer)} in 8 intervals`)
+    assert.ok(times(peer) >= 4 && times(peer) <= 9 + late, `${peer}: ${times(peer)} in 8 intervals`)
   }
   assert.ok(first.counted(1) >= 5 && second.counted(1) >= 5)
 })
@@ -425,8 +432,8 @@ test('a cluster has all keys of a queue in one slot', async () => {
   make(2, { ports: cluster.nodes.map(({ port }) => port), cluster: true })
   await until(() => asked.length >= 2, 8000)
   asked = []
-  await sleep(1000)
-  assert.ok(asked.length >= 2 && asked.length <= 6, `${asked.length} in 5 intervals`)
+  const late = await over(1000)
+  assert.ok(asked.length >= 2 && asked.length <= 6 + late, `${asked.length} in 5 intervals`)
   assert.ok(instances.every((instance) => instance.counted() >= 3))
 })
 

@@ -12,7 +12,7 @@ import { SteadyLoad } from '../../support/steady-load.ts'
 /** How long Redis is away, milliseconds. */
 const away = 8_000
 /** What a program may grow by more than another one in that time. */
-const spare = 24 * 2 ** 20
+const spare = 64 * 2 ** 20
 
 /** How many scripts the server has been asked to run. */
 async function scripts(redis: RedisServer): Promise<number> {
