@@ -190,9 +190,13 @@ test('a peer that fails at one instance is set aside by all, but not by who has 
     if (group === 'one') await idle.logged(new RegExp(heard), 2000)
     const count = peer.requests.length
     for (let i = 0; i < 6; i++) await ask(third.port, `/${group}`)
-    if (group === 'one') for (let i = 0; i < 6; i++) await ask(idle.port, `/${group}`)
-    const silent = peer.requests.length === count
-    assert.equal(silent, group === 'one', group)
+    if (group === 'seen') {
+      // A busy machine may let the visitors rest for longer than six requests take.
+      await eventually('it is asked on by who sees it work', () => peer.requests.length > count)
+    } else {
+      for (let i = 0; i < 6; i++) await ask(idle.port, `/${group}`)
+      assert.equal(peer.requests.length, count, group)
+    }
   }
   await sleep(2 * interval)
   assert.equal((await sharedPeer(idle, at(5).address, 'seen')).state, 'up', 'it has seen it work')
