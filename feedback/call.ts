@@ -95,6 +95,11 @@ export class Call {
   probe = ''
   /** What that probe kept of the answer's body (latin1). `$upstream_probe_body`. */
   probeBody = ''
+  /** Track that the group's `split` sent it to; empty where there is none. `$upstream_track` says where it went. */
+  track = ''
+  /** Ids of its span, 32 and 16 hexadecimal digits; empty unless it is traced and the trace is kept. */
+  traceId = ''
+  spanId = ''
   /** What the last rule of `proxy_next_upstream` and friends has to say for humans; empty when nothing. */
   #requestId = ''
 

@@ -17,6 +17,9 @@ export const peerFields = [
   'succeeded', // attempts that ended plainly well, without a reason, ever
   'failsTotal', // failed attempts, ever
   'unavailable', // how often `fails` reached max_fails
+  'reuses', // attempts on a kept connection, ever
+  'connects', // connections opened for attempts, ever, and the time that took, ms
+  'connectMs',
   'downtimeMs', // spans of unavailability that have ended, summed
   'downAt', // since when it is unavailable; 0 when it is not
   'downstartWallAt', // the same by the wall clock
@@ -29,6 +32,7 @@ export const peerFields = [
   'probes', // probes that have ended, ever
   'probeFails', // probes that did not pass, ever
   'probeWallAt', // wall clock milliseconds of the last one; 0 never
+  'probeMs', // how long the last one of this instance's own took
   'unhealthy', // how often probes took it out
   'probeDownAt', // since when probes keep it out; 0 they do not
   // Turns of smooth weighted round robin.

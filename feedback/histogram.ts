@@ -9,10 +9,15 @@ import type { Column } from './zone.ts'
  * @param ms milliseconds; a time that equals a bound belongs below it, as in Prometheus
  */
 export function count(counts: readonly Column[], sum: Column, index: number, ms: number): void {
+  counts[bucketOf(ms)]![index]! += 1
+  sum[index]! += ms
+}
+
+/** The place of a time's bucket; one more than there are bounds where it lies above all of them. */
+export function bucketOf(ms: number): number {
   let bucket = 0
   while (bucket < latencyBucketsMs.length && ms > latencyBucketsMs[bucket]!) bucket += 1
-  counts[bucket]![index]! += 1
-  sum[index]! += ms
+  return bucket
 }
 
 /** A histogram as Prometheus wants it: bounds and sum in seconds, and every bucket with those below it. */

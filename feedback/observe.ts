@@ -1,9 +1,10 @@
 import type { Call } from './call.ts'
 import { type PeerStateEvent, peerStateChannel } from './channels.ts'
 import { ewma } from './ewma.ts'
+import { exemplarSize, writeExemplar } from './exemplar.ts'
 import { fail, succeed, unchoose } from './health.ts'
 import { holdConn } from './held.ts'
-import { count } from './histogram.ts'
+import { bucketOf, count } from './histogram.ts'
 import { learnBegin, learnEnd, learnHeader } from './learn.ts'
 import { endLesson, headerLesson, type Lesson } from './lesson.ts'
 import type { Attempt } from './outcome.ts'
@@ -107,6 +108,8 @@ function ended(
     const known = peerStatus >= 100 && peerStatus <= 599
     zone.statuses[known ? peerStatus - 100 : zone.statuses.length - 1]![index]! += 1
   }
+  countConnection(attempt, peer)
+  sampleTrack(attempt, peer)
   if (attempt.headerMs !== undefined && !attempt.accepted) countHeader(attempt, peer)
   countResponse(attempt, peer)
   learnEnd(attempt, lesson, now)
@@ -121,9 +124,55 @@ export function deny(upstream: Upstream, reason: DenialReason): void {
   zone.leave()
 }
 
+/**
+ * A request has ended, whoever answered it. One that asked no group is none of theirs.
+ * @param call its record, complete
+ */
+export function observeRequest(call: Call): void {
+  const attempt = call.attempts.at(-1)
+  if (attempt === undefined) return
+  const { upstream, peer } = attempt
+  const { tracks, zone } = upstream
+  const track = tracks.get(peer?.options.track ?? call.track) ?? tracks.values().next().value
+  if (track === undefined) return
+  const { status, traceId, spanId } = call
+  const ms = call.endedAt - call.startedAt
+  const exemplar = traceId === '' ? undefined : { traceId, spanId, ms, wallAt: Date.now() }
+  zone.enter()
+  track.answered(status, status === 101 ? undefined : ms, exemplar)
+  zone.leave()
+}
+
 function countHeader(attempt: Attempt, peer: Peer): void {
-  const { headerHistogram, headerSum } = peer.zone
-  count(headerHistogram, headerSum, peer.index, attempt.headerMs!)
+  const { headerHistogram, headerSum, headerExemplars } = peer.zone
+  const ms = attempt.headerMs!
+  count(headerHistogram, headerSum, peer.index, ms)
+  const { traceId, spanId } = attempt
+  if (traceId === '') return
+  const at = exemplarSize * peer.index
+  writeExemplar(headerExemplars[bucketOf(ms)]!, at, { traceId, spanId, ms, wallAt: Date.now() })
+}
+
+function countConnection({ reused, connectMs }: Attempt, { zone, index }: Peer): void {
+  const numbers = zone.peers
+  if (reused) numbers.reuses[index]! += 1
+  else if (connectMs !== undefined) {
+    numbers.connects[index]! += 1
+    numbers.connectMs[index]! += connectMs
+  }
+}
+
+/**
+ * Keeps how it ended for a comparison of tracks. An attempt that a retry made good is a failure of its track, though its
+ * client saw none; one that said nothing of the peer is left out. Times are those of whole answers, tunnels left out.
+ */
+function sampleTrack(attempt: Attempt, peer: Peer): void {
+  const reservoir = attempt.upstream.tracks.get(peer.options.track)?.reservoir
+  const { ending, peerStatus = 0, failed, next, responseMs } = attempt
+  if (reservoir === undefined || ending === 'aborted' || ending === 'stale') return
+  const bad = failed || next || peerStatus >= 500
+  const timed = !bad && ending === 'ok' && peerStatus !== 101
+  reservoir.add(bad, timed ? responseMs : undefined, Date.now(), Math.random)
 }
 
 /** Only whole answers that the client got say how long an answer takes. A tunnel's end says nothing of that. */

@@ -85,6 +85,9 @@ export class Attempt {
   learnt: 'success' | 'failure' | undefined = undefined
   /** Whether the value that `feedback` asks for may still come with the trailers. Owned by learn. */
   awaitsValue = false
+  /** Ids of its span, 32 and 16 hexadecimal digits; empty unless it is traced and the trace is kept. */
+  traceId = ''
+  spanId = ''
   /** What was read of its load report; undefined before anybody asked. Owned by orca. */
   report: ReadReport | undefined = undefined
 

@@ -93,14 +93,16 @@ export function enrol(
 /**
  * Takes in how a probe of a peer ended.
  * @param standing of the probe that has ended; one of the checkup's
+ * @param tookMs how long the probe took
  */
 export function judgeProbe(
   checkup: Checkup,
   standing: Standing,
   passed: boolean,
   now: number,
+  tookMs = 0,
 ): ProbeChange | undefined {
-  count(checkup.peer, 1, passed ? 0 : 1)
+  count(checkup.peer, 1, passed ? 0 : 1, tookMs)
   return judge(checkup, standing, passed ? standing.passes + 1 : -standing.fails - 1, now)
 }
 
@@ -126,9 +128,10 @@ export function hearProbe(
   return checkup.peer.zone.peers.probeHealth[checkup.peer.index] === before ? undefined : change
 }
 
-function count({ zone, index }: Peer, results: number, failures: number): void {
+function count({ zone, index }: Peer, results: number, failures: number, tookMs?: number): void {
   zone.enter()
-  const { probes, probeFails, probeWallAt } = zone.peers
+  const { probes, probeFails, probeWallAt, probeMs } = zone.peers
+  if (tookMs !== undefined) probeMs[index] = tookMs
   probes[index]! += results
   probeFails[index]! += failures
   probeWallAt[index] = Date.now()

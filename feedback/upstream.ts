@@ -1,5 +1,6 @@
 import type { Call } from './call.ts'
 import type { Peer } from './peer.ts'
+import { type Track, tracksOf } from './track.ts'
 import type { Zone } from './zone.ts'
 
 /** What a method wants learnt of every attempt; see learn.ts. */
@@ -58,6 +59,8 @@ export class Upstream {
   readonly single: boolean
   /** Whether instances share what they learn of it; see fleet/. */
   readonly fleet: boolean
+  /** By name, in the order of the peers: at least one where there is a peer. */
+  readonly tracks: ReadonlyMap<string, Track>
 
   constructor(options: {
     name: string
@@ -68,6 +71,8 @@ export class Upstream {
     learning: Learning | undefined
     responseTimeFactor: number
     fleet?: boolean
+    /** Left out: new ones. */
+    tracks?: ReadonlyMap<string, Track>
   }) {
     this.name = options.name
     this.zone = options.zone
@@ -78,5 +83,7 @@ export class Upstream {
     this.responseTimeFactor = options.responseTimeFactor
     this.single = options.peers.length === 1 && options.backups.length === 0
     this.fleet = options.fleet ?? false
+    const names = [...options.peers, ...options.backups].map((peer) => peer.options.track)
+    this.tracks = options.tracks ?? tracksOf(names)
   }
 }

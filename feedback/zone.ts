@@ -1,3 +1,4 @@
+import { exemplarSize } from './exemplar.ts'
 import {
   type GroupField,
   groupFields,
@@ -84,6 +85,8 @@ export class Zone {
   headerHistogram!: readonly Column[]
   /** Sum of what the histogram counts, milliseconds. */
   headerSum!: Column
+  /** By bucket of the header histogram, the last exemplar of each peer; see exemplar.ts. */
+  headerExemplars!: readonly Float64Array[]
   responseHistogram!: readonly Column[]
   responseSum!: Column
   /** By thread; see held.ts. */
@@ -125,7 +128,13 @@ export class Zone {
 
   #lay(capacity: number, buffer: SharedArrayBuffer | undefined): void {
     const words = attemptReasons.length + signalReasons.length
-    const columns = peerFields.length + words + codes + 2 * (buckets + 1) + heldColumns * this.threads
+    const columns =
+      peerFields.length +
+      words +
+      codes +
+      2 * (buckets + 1) +
+      exemplarSize * buckets +
+      heldColumns * this.threads
     const fixed =
       groupFields.length + denialReasons.length + budgetSeconds * budgetCell + heldGroup * this.threads
     this.capacity = capacity
@@ -151,6 +160,7 @@ export class Zone {
     this.ignored = takeMany(signalReasons.length)
     this.headerHistogram = takeMany(buckets)
     this.headerSum = take(capacity)
+    this.headerExemplars = Array.from({ length: buckets }, () => take(exemplarSize * capacity))
     this.responseHistogram = takeMany(buckets)
     this.responseSum = take(capacity)
     this.held = Array.from({ length: this.threads }, () => ({
@@ -245,6 +255,10 @@ export class Zone {
       if (!this.#isFree(index)) continue
       // Memory that was never written stays unwritten: most of it is counters of statuses that nobody sends.
       for (const column of this.#columns()) if (column[index] !== 0) column[index] = 0
+      for (const exemplars of this.headerExemplars) {
+        const at = exemplarSize * index
+        if (exemplars[at + 1] !== 0) exemplars.fill(0, at, at + exemplarSize)
+      }
       this.peers.ok[index] = 1
       this.peers.weightFactor[index] = 1
       this.settle(index)
@@ -269,6 +283,7 @@ export class Zone {
     yield this.denials
     yield this.budget
     yield* this.#columns()
+    yield* this.headerExemplars
     for (const { group } of this.held) yield group
   }
 

@@ -24,7 +24,7 @@ export class Verdicts {
     entry.last = { passed, detail, at: this.#env.wall(), endedAt: now, tookMs, by: undefined }
     this.#obey(entry, probing?.orders, detail, undefined)
     if (passed !== undefined)
-      tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now), detail)
+      tell(patient, probe.name, judgeProbe(patient.checkup, standing, passed, now, tookMs), detail)
     this.#learn(entry, landing, now)
   }
 

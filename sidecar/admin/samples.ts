@@ -1,9 +1,10 @@
 import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
 import type { FleetGroupFacts } from '../../feedback/fleet/facts.ts'
-import { connsLimit, downtime } from '../../feedback/health.ts'
+import { connsLimit, downtime, throttle } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
 import { reporting } from '../../feedback/report.ts'
+import type { Track } from '../../feedback/track.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
 import { type Exposition, escapeLabel } from './exposition.ts'
@@ -45,6 +46,9 @@ export interface GroupSeries {
   readonly fleet: FleetGroupFacts | undefined
 }
 
+/** Upper bounds of the histograms in seconds. */
+const bounds = latencyBucketsMs.map((ms) => ms / 1000)
+
 /** Adds the samples of a group: none, where there is nothing to tell. */
 export type GroupSampler = (out: Exposition, name: string, group: GroupSeries) => void
 
@@ -65,11 +69,42 @@ export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_retries_waiting', ofGroup((zone) => zone.get('retriesWaiting'))],
   ['evenkeel_upstream_idle_connections', ofGroup((zone) => zone.get('keepalive'))],
   ['evenkeel_upstream_denials_total', denials],
+  ['evenkeel_upstream_responses_total', answers],
+  ['evenkeel_upstream_request_seconds', requestTimes],
+  ['evenkeel_upstream_split_total', ofTrack((track) => track.get('split'))],
+  ['evenkeel_upstream_split_fallbacks_total', ofTrack((track) => track.get('fallbacks'))],
   ...Array.from(fleetGroupNumbers, ([name, read]): [string, GroupSampler] => [
     name,
     sampleOf(({ fleet }) => fleet && read(fleet)),
   ]),
 ])
+
+/** One sample a track of the group. */
+function ofTrack(read: (track: Track) => number): GroupSampler {
+  return (out, name, { upstream }) => {
+    for (const track of upstream.tracks.values()) out.sample(name, trackLabels(upstream, track), read(track))
+  }
+}
+
+function trackLabels(upstream: Upstream, track: Track): string {
+  return `{upstream="${escapeLabel(upstream.name)}",track="${escapeLabel(track.name)}"}`
+}
+
+/** Any status could come, so only those seen are told. */
+function answers(out: Exposition, name: string, { upstream }: GroupSeries): void {
+  for (const track of upstream.tracks.values()) {
+    const labels = trackLabels(upstream, track).slice(0, -1)
+    for (const [code, count] of track.responses)
+      out.sample(name, `${labels},code="${code === 0 ? 'xxx' : code}"}`, count)
+  }
+}
+
+function requestTimes(out: Exposition, name: string, { upstream }: GroupSeries): void {
+  for (const track of upstream.tracks.values()) {
+    const labels = trackLabels(upstream, track).slice(0, -1)
+    out.histogram(name, labels, bounds, (at) => track.duration(at), track.get('requestMs') / 1000)
+  }
+}
 
 function denials(out: Exposition, name: string, { upstream }: GroupSeries): void {
   const labels = `{upstream="${escapeLabel(upstream.name)}",reason="`
@@ -98,9 +133,6 @@ function average(of: PeerField): PeerSampler {
   return ofPeer(({ zone, first }) => zone.peers[of][first.index]! / 1000 || undefined)
 }
 
-/** Upper bounds of the histograms in seconds. */
-const bounds = latencyBucketsMs.map((ms) => ms / 1000)
-
 function histogram(buckets: (zone: Zone) => readonly Column[], total: (zone: Zone) => Column): PeerSampler {
   return (out, name, series) => {
     const columns = buckets(series.zone)
@@ -120,6 +152,24 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   ['evenkeel_peer_sent_bytes_total', field('bytesSent')],
   ['evenkeel_peer_received_bytes_total', field('bytesReceived')],
   ['evenkeel_peer_unavailable_total', field('unavailable')],
+  ['evenkeel_peer_reuses_total', field('reuses')],
+  ['evenkeel_peer_connects_total', field('connects')],
+  [
+    'evenkeel_peer_connect_seconds_total',
+    ofPeer((series) => sum(series, series.zone.peers.connectMs) / 1000),
+  ],
+  ['evenkeel_peer_ramp_ratio', ofPeer(({ first }, now) => throttle(first, now))],
+  [
+    'evenkeel_peer_probe_seconds',
+    ofPeer(({ zone, first }) => zone.peers.probeMs[first.index]! / 1000 || undefined),
+  ],
+  [
+    'evenkeel_peer_probe_age_seconds',
+    ofPeer(({ zone, first }) => {
+      const at = zone.peers.probeWallAt[first.index]!
+      return at > 0 ? Math.max(0, Date.now() - at) / 1000 : undefined
+    }),
+  ],
   ['evenkeel_peer_probes_total', field('probes')],
   ['evenkeel_peer_probe_failures_total', field('probeFails')],
   ['evenkeel_peer_unhealthy_total', field('unhealthy')],

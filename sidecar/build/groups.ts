@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import type { Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Address, Peer } from '../../feedback/peer.ts'
+import type { Track } from '../../feedback/track.ts'
 import { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Zone } from '../../feedback/zone.ts'
@@ -87,7 +88,8 @@ export function buildGroups(
   for (const plan of plans) {
     const key = plan.name.toLowerCase()
     const { zone, peers, backups, removed } = memory.seat(plan, old.get(key))
-    const group = live(plan, http, variables, { zone, peers, backups }, old.get(key))
+    const tracks = memory.tracks(plan, old.get(key))
+    const group = live(plan, http, variables, { zone, peers, backups, tracks }, old.get(key))
     groups.set(key, group)
     if (removed.length > 0) leaving.push({ group, peers: removed })
   }
@@ -146,11 +148,19 @@ async function resolve(address: Address & { kind: 'tcp' }, text: string): Promis
   }
 }
 
+/** Where the numbers of a group lie. */
+interface Seated {
+  readonly zone: Zone
+  readonly peers: readonly Peer[]
+  readonly backups: readonly Peer[]
+  readonly tracks: ReadonlyMap<string, Track>
+}
+
 function live(
   { block, name, fleet }: Plan,
   http: HttpBlock,
   variables: Variables,
-  seated: { readonly zone: Zone; readonly peers: readonly Peer[]; readonly backups: readonly Peer[] },
+  seated: Seated,
   old: LiveGroup | undefined,
 ): LiveGroup {
   const factor = (block.response_time_factor ?? http.response_time_factor ?? 90) / 100

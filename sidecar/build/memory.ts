@@ -2,6 +2,7 @@ import { type Adopted, adopt } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { Peer } from '../../feedback/peer.ts'
 import { ServerZone, type SharedServerZone } from '../../feedback/server-zone.ts'
+import { type SharedTrack, Track, tracksOf } from '../../feedback/track.ts'
 import { type SharedZone, Zone } from '../../feedback/zone.ts'
 import type { LiveGroup, Plan } from './groups.ts'
 
@@ -14,6 +15,11 @@ export interface Memory {
    * @param old the group of that name that runs now
    */
   seat(plan: Plan, old: LiveGroup | undefined): Adopted
+  /**
+   * The group's tracks.
+   * @param old the group of that name that runs now
+   */
+  tracks(plan: Plan, old: LiveGroup | undefined): ReadonlyMap<string, Track>
   /** @param old the zone of that kind and name that is counted in now */
   serverZone(kind: ServerZoneKind, name: string, old: ServerZone | undefined): ServerZone
 }
@@ -25,6 +31,11 @@ export interface Memory {
 export function ownMemory(threads: number): Memory {
   return {
     seat: (plan, old) => adopt(old?.balancing.upstream, plan.wanted, plan.name, monotonic(), threads),
+    tracks: (plan, old) =>
+      tracksOf(
+        plan.wanted.map(({ options }) => options.track),
+        old?.balancing.upstream.tracks,
+      ),
     serverZone: (_kind, name, old) => old ?? new ServerZone(name, Math.max(1, threads)),
   }
 }
@@ -32,6 +43,7 @@ export function ownMemory(threads: number): Memory {
 /** A group's zone, and the slots of its peers in the order of its plan. */
 interface SharedGroup {
   readonly zone: SharedZone
+  readonly tracks: readonly SharedTrack[]
   readonly seats: readonly { readonly index: number; readonly tenant: number }[]
 }
 
@@ -54,13 +66,17 @@ export function shareMemory(
   const groups = new Map<string, SharedGroup>()
   for (const plan of plans) {
     const key = plan.name.toLowerCase()
-    const { zone, peers, backups } = running.groups.get(key)!.balancing.upstream
+    const { zone, peers, backups, tracks } = running.groups.get(key)!.balancing.upstream
     const lists = { false: peers.values(), true: backups.values() }
     const seats = plan.wanted.map(({ options }) => {
       const { index, tenant } = lists[`${options.backup}`].next().value!
       return { index, tenant }
     })
-    groups.set(key, { zone: zone.share(), seats })
+    groups.set(key, {
+      zone: zone.share(),
+      tracks: Array.from(tracks.values(), (track) => track.share()),
+      seats,
+    })
   }
   const shared = (zones: ReadonlyMap<string, ServerZone>) =>
     new Map(Array.from(zones, ([name, zone]) => [name, zone.share()]))
@@ -133,6 +149,11 @@ export class JoinedMemory implements Memory {
       backups: all.filter(({ options }) => options.backup),
       removed: [...peers, ...backups].filter((peer) => !stays(peer)),
     }
+  }
+
+  tracks(plan: Plan): ReadonlyMap<string, Track> {
+    const shared = this.#shared?.groups.get(plan.name.toLowerCase())?.tracks ?? []
+    return new Map(shared.map((track) => [track.name, new Track(track.name, track)]))
   }
 
   #zone(shared: SharedZone): Zone {

@@ -1,4 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
+import { observeRequest } from '../../feedback/observe.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { publishRequest } from '../telemetry/channels.ts'
@@ -69,6 +70,7 @@ export class Serving implements Handler {
     this.#counts.requests -= 1
     const { call } = exchange
     for (const zone of this.#zones.get(exchange) ?? []) zone.end(call)
+    observeRequest(call)
     for (const log of exchange.settings.accessLogs) log(call)
     publishRequest(call)
   }

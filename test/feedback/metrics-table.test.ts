@@ -22,6 +22,7 @@ async function families() {
   const { zone } = backend.upstream
   for (const field of peerFields) zone.peers[field].fill(1)
   for (const column of zone.statuses) column.fill(1)
+  for (const track of backend.upstream.tracks.values()) track.answered(200, 5, undefined)
   const shared = facts({ groups: [backend], fleet: () => fleet() })
   const page = read(await scrape(shared, 'text'))
   return [...page.values()].filter(({ name }) => name.startsWith('evenkeel_'))
@@ -55,7 +56,7 @@ test('every metric has the prefix, counters end in _total, and times are in seco
 })
 
 test('every number of the table comes from a place that there is', () => {
-  const elsewhere = ['configuration', 'balancer', 'listeners', 'program', 'fleet']
+  const elsewhere = ['configuration', 'balancer', 'listeners', 'program', 'fleet', 'track']
   const places = new Set<string>([
     ...peerFields,
     ...groupFields,

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { exemplarSize, readExemplar } from '../../feedback/exemplar.ts'
 import { groupFields, peerFields } from '../../feedback/fields.ts'
 import { type Column, Zone } from '../../feedback/zone.ts'
 
@@ -19,7 +20,7 @@ function columns(zone: Zone): Column[] {
 
 /** Writes a different number everywhere, so that any two that share memory would show. */
 function fill(zone: Zone): number[] {
-  const all = [zone.group, zone.denials, zone.budget, ...columns(zone)]
+  const all = [zone.group, zone.denials, zone.budget, ...zone.headerExemplars, ...columns(zone)]
   let n = 0
   for (const numbers of all) for (let i = 0; i < numbers.length; i++) numbers[i] = n += 1
   return all.flatMap((numbers) => [...numbers])
@@ -48,6 +49,9 @@ test('a new slot is empty, but for a clean record of success', () => {
   assert.equal(zone.peers.ok[index], 1)
   const rest = columns(zone).slice(peerFields.length)
   assert.ok(rest.every((column) => column[index] === 0))
+  const exemplars = zone.headerExemplars.map((all) => readExemplar(all, exemplarSize * index))
+  assert.ok(exemplars.every((exemplar) => exemplar === undefined))
+  assert.ok(zone.headerExemplars.every((all) => readExemplar(all, exemplarSize * (1 - index))))
   assert.ok(columns(zone).every((column) => column[1 - index] !== 0))
 })
 
