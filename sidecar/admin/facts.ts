@@ -84,12 +84,41 @@ export interface UpstreamFacts {
   expected(peer: Peer, now: number): number | undefined
   /** Whether what is stuck at a peer at other instances adds to what the method expects. */
   readonly heedsStuck: boolean
+  /** How requests are split over the tracks; undefined where they are not. */
+  readonly split: SplitFacts | undefined
+  /** The method that is tried beside the group's own; undefined where there is none. */
+  readonly shadow: ShadowFacts | undefined
   /** Retry budgets of the locations that send to this group; empty where all of them are `off`. */
   budgets(): readonly BudgetFacts[]
   /** Whether probes ask its peers. */
   readonly probed: boolean
   /** What each probe knows of a peer; empty where none asks it, and in threads that leave that to another. */
   probes(peer: Peer): readonly ProbeFacts[]
+}
+
+/** How a group's requests are split over its tracks. */
+export interface SplitFacts {
+  /** Whose value sends a request to the track that it names, as configured: `$cookie_track`; undefined: none does. */
+  readonly variable: string | undefined
+  /** Where the others go: percent by track, which sum to 100; 0 for a track that only the variable sends to. */
+  readonly percents: ReadonlyMap<string, number>
+  /** What the percentages are taken of, as configured: `$cookie_id`; undefined: each request is drawn by itself. */
+  readonly key: string | undefined
+}
+
+/** What a shadow method would have done, since it is tried. */
+export interface ShadowFacts {
+  /** Its name: `least_time`. */
+  readonly method: string
+  /** Picks that both methods made and that the times below are of. */
+  readonly picks: number
+  /** Those of them that fell on the same peer. */
+  readonly same: number
+  /** Sums over those picks: the average time of the peer that was picked, and of the one it would have been; milliseconds. */
+  readonly pickedMs: number
+  readonly shadowMs: number
+  /** How often it would have picked the peer. */
+  picksOf(peer: Peer): number
 }
 
 /** What one probe knows of one peer. Times in milliseconds. */

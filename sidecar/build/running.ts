@@ -213,6 +213,8 @@ function factsOf(
     exclusion: (peer, now) => exclusion(peer, upstream, now),
     expected: (peer, now) => (peer.options.backup ? backup : primary)?.expected?.(peer, now),
     heedsStuck: primary.heedsStuck ?? false,
+    split: undefined,
+    shadow: undefined,
     budgets: () => (running ? budgetsOf(running, upstream.name) : []),
     probed: running?.probes.some((probe) => probe.upstream === upstream) ?? false,
     probes: (peer) => asking?.about(peer) ?? [],

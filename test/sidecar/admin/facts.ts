@@ -35,6 +35,8 @@ interface GroupSketch {
   expected?: number
   budgets?: UpstreamFacts['budgets']
   probes?: UpstreamFacts['probes']
+  split?: UpstreamFacts['split']
+  shadow?: UpstreamFacts['shadow']
 }
 
 /** A group of peers by name, with shares equal among those that are ready. */
@@ -70,6 +72,8 @@ export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}
     exclusion: why,
     expected: () => more.expected,
     heedsStuck: more.learning !== undefined,
+    split: more.split,
+    shadow: more.shadow,
     budgets: more.budgets ?? (() => []),
     probed: more.probes !== undefined,
     probes: more.probes ?? (() => []),
