@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
-import { Call } from '../../feedback/call.ts'
-import { monotonic } from '../../feedback/clock.ts'
+import type { Call } from '../../feedback/call.ts'
 import { type ClientCounts, Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from './bind.ts'
-import { statusPhrase } from './builtin-pages.ts'
 import { type ClientConnection, Exchange, type Upgrade } from './exchange.ts'
-import { clientAddress, makeCall } from './request-call.ts'
+import { inTurn, turnOver } from './pipeline.ts'
+import { refuse, unreadable } from './refusal.ts'
+import { makeCall } from './request-call.ts'
 import type { Settings } from './route.ts'
 
 /** One address to listen on and what its default server says of connections. */
@@ -36,9 +36,6 @@ export interface Handler {
   /** What came was no request: `call.status` says what it was answered. */
   malformed(call: Call, settings: Settings): void
 }
-
-/** How many requests may wait on a connection before no more are read from it. */
-const mostWaiting = 16
 
 interface Open {
   spec: ListenSpec
@@ -247,29 +244,23 @@ export class Listeners {
     })
   }
 
-  /**
-   * Serves the requests of a client that does not wait for answers one after another: none goes to a peer while
-   * an answer before it may still close the connection. What comes after such an answer is not served.
-   */
   #inTurn(socket: Socket, serve: () => void): void {
-    if (socket.writableEnded) return
     const connection = this.#connections.get(socket)
-    if (!connection || connection.active === 0) {
-      serve()
-      return
-    }
-    connection.waiting.push(serve)
-    if (connection.waiting.length >= mostWaiting) socket.pause()
+    if (connection) inTurn(connection, serve)
+    else if (!socket.writableEnded) serve()
   }
 
-  #turnOver({ socket, waiting }: ClientConnection): void {
-    if (socket.destroyed || socket.writableEnded) {
-      waiting.length = 0
-      return
-    }
-    const serve = waiting.shift()
-    if (serve && waiting.length === mostWaiting - 1) socket.resume()
-    serve?.()
+  #clientError(open: Open, error: NodeJS.ErrnoException, socket: Socket): void {
+    const verdict = unreadable(error, socket, this.#current.get(socket))
+    if (verdict === 'settled') return
+    const answer = () => this.#refuse(open, socket, verdict.status, undefined)
+    if (verdict.after) this.#inTurn(socket, answer)
+    else answer()
+  }
+
+  /** Answers what is no request that could be served, closes, and has it recorded. */
+  #refuse({ spec }: Open, socket: Socket, status: number, request: IncomingMessage | undefined): void {
+    this.#handler.malformed(refuse(socket, this.#connections.get(socket), status, request), spec.settings)
   }
 
   #request(
@@ -297,7 +288,7 @@ export class Listeners {
         if (connection.active === 0) this.counts.active -= 1
         if (this.#current.get(socket) === ended) this.#current.delete(socket)
         this.#handler.ended(ended)
-        this.#turnOver(connection)
+        turnOver(connection)
       },
     )
     // Counted here: node would answer what a client has sent ahead of the last response with a 503 of its own.
@@ -305,56 +296,6 @@ export class Listeners {
     exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0 || worn
     this.#current.set(socket, exchange)
     this.#handler.serve(exchange, spec.key)
-  }
-
-  #clientError(open: Open, error: NodeJS.ErrnoException, socket: Socket): void {
-    const current = this.#current.get(socket)
-    if (error.code === 'ECONNRESET' || error.code === 'EPIPE' || !socket.writable) {
-      socket.destroy()
-      return
-    }
-    const status = clientErrorStatus(error)
-    if (current?.request.complete && !current.response.writableFinished) {
-      // The request in progress is whole; what cannot be read came after it.
-      this.#inTurn(socket, () => this.#refuse(open, socket, status, undefined))
-      return
-    }
-    if (current && !current.response.writableFinished) {
-      // The body of a request in progress cannot be read: it can be answered only if nothing has been said yet.
-      if (current.response.headersSent) {
-        socket.destroy()
-        return
-      }
-      current.leave()
-      current.call.status = status
-      socket.end(plainResponse(status), () => socket.destroy())
-      return
-    }
-    // Nothing came at all: a connection that was opened and left alone is not a request.
-    if (status === 408 && socket.bytesRead === 0) {
-      socket.destroy()
-      return
-    }
-    this.#refuse(open, socket, status, undefined)
-  }
-
-  /** Answers what is no request that could be served, closes, and has it recorded. */
-  #refuse(open: Open, socket: Socket, status: number, request: IncomingMessage | undefined): void {
-    const connection = this.#connections.get(socket)
-    const call = new Call()
-    call.startedAt = monotonic()
-    call.method = request?.method ?? ''
-    call.target = request?.url ?? ''
-    call.remoteAddr = call.realipRemoteAddr = clientAddress(socket)
-    call.connection = connection?.serial ?? 0
-    call.status = status
-    const text = plainResponse(status)
-    call.bytesSent = text.length
-    call.endedAt = monotonic()
-    socket.end(text, () => socket.destroy())
-    // A client that does not close is not waited for.
-    setTimeout(() => socket.destroy(), 1000).unref()
-    this.#handler.malformed(call, open.spec.settings)
   }
 }
 
@@ -376,20 +317,4 @@ function tune(server: Server, spec: ListenSpec): void {
 /** Closes the listening socket only: the connections it has accepted go on, idle ones too. */
 function stopAccepting({ server }: Open): void {
   if (server.listening) NetServer.prototype.close.call(server)
-}
-
-function clientErrorStatus(error: NodeJS.ErrnoException): number {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return 431
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') return 408
-  if (error.code === 'HPE_CHUNK_EXTENSIONS_OVERFLOW') return 413
-  return 400
-}
-
-function plainResponse(status: number): string {
-  const phrase = statusPhrase(status) ?? 'Bad Request'
-  const body = `${status} ${phrase}\n`
-  return (
-    `HTTP/1.1 ${status} ${phrase}\r\nServer: evenkeel\r\nContent-Type: text/plain\r\n` +
-    `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
-  )
 }
