@@ -1,11 +1,11 @@
 // Runs the tests, two files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
 // contains one of the words. Says one line as each file ends, then what failed, then the closing counts.
 
-import { globSync, readFileSync } from 'node:fs'
+import { globSync } from 'node:fs'
 import { relative } from 'node:path'
 import { run } from 'node:test'
 import { inspect } from 'node:util'
-import { ensureRedis } from './redis-install.ts'
+import { ensure, neededBy } from './ensure.ts'
 
 const root = new URL('..', import.meta.url).pathname
 process.chdir(root)
@@ -22,13 +22,11 @@ if (files.length === 0) {
 }
 
 // Here rather than in a test, which would run into its time limit.
-if (files.some((file) => /support\/(redis|link|fleet)/.test(readFileSync(file, 'utf8')))) {
-  try {
-    await ensureRedis((text) => console.log(text))
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : error)
-    process.exit(1)
-  }
+try {
+  await ensure(neededBy(files), (text) => console.log(text))
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error)
+  process.exit(1)
 }
 
 /** What each file wrote: shown only when it fails, so that a good run is short. */

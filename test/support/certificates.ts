@@ -1,6 +1,9 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ensure } from '../../scripts/ensure.ts'
+
+await ensure(['openssl'])
 
 /** PEM texts, and the files they are in. */
 export interface Certificate {

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { type Certificates, certificates } from './certificates.ts'
+import { guard } from './guard.ts'
 
 export interface RedisServerOptions {
   /** Undefined: a free one. */
@@ -190,20 +191,4 @@ export class RedisServer {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
-}
-
-/** Ends the process and removes its folder once this one has ended, by whatever: the pipe between them closes then. */
-function guard(pid: number, folder: string): ChildProcess {
-  const text = 'read -r line; kill -9 "$0"; rm -rf "$1"'
-  // In a group of its own, so that an interrupt from the keyboard leaves it to do its work.
-  const child = spawn('sh', ['-c', text, String(pid), folder], {
-    stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true,
-  })
-  child.unref()
-  child.stdin.on('error', () => {})
-  // What `spawn` types as a stream is a socket, which can be left out of what keeps the process alive.
-  const pipe = child.stdin as unknown as { unref?(): void }
-  pipe.unref?.()
-  return child
 }

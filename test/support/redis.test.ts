@@ -79,18 +79,3 @@ test('a sentinel lets the replica take over', async () => {
   assert.ok(performance.now() - begun < 5000)
   assert.equal(await group.replica.command('SET', 'k', 'v'), 'OK')
 })
-
-test('where Redis cannot be installed it is said what to install', async () => {
-  const module = new URL('../../scripts/redis-install.ts', import.meta.url).href
-  const text = `import { ensureRedis } from ${JSON.stringify(module)}
-    await ensureRedis().catch((error) => console.log(error.message))`
-  const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', text], {
-    env: { PATH: '/nowhere' },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [line] = await once(child.stdout.setEncoding('utf8'), 'data')
-  assert.equal(
-    line,
-    'tests with Redis need redis-server and openssl on the PATH: install the packages of that name\n',
-  )
-})

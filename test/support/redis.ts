@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ensureRedis } from '../../scripts/redis-install.ts'
+import { ensure } from '../../scripts/ensure.ts'
 import { freePort } from './free-port.ts'
 import { RedisServer, type RedisServerOptions } from './redis-server.ts'
 
@@ -7,7 +7,7 @@ export type { RedisServer } from './redis-server.ts'
 
 /** Starts a server, and waits until it answers. */
 export async function redisServer(options: RedisServerOptions = {}): Promise<RedisServer> {
-  await ensureRedis()
+  await ensure(['redis-server'])
   for (let tries = 0; tries < 5; tries++) {
     const server = new RedisServer(options.port ?? (await freePort()), options)
     if (await server.start()) return server
