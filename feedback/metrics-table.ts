@@ -98,6 +98,14 @@ export const metricsTable: readonly Metric[] = [
     'track',
     'track',
   ),
+  group(
+    'rescued_total',
+    'counter',
+    'Requests whose clients got an answer that is no error after an attempt had failed.',
+    'track',
+    'track',
+  ),
+  group('hidden_failures_total', 'counter', 'Failed attempts of those requests.', 'track', 'track'),
   group('split_total', 'counter', 'Requests that the split sent to the track.', 'track', 'track'),
   group(
     'split_fallbacks_total',

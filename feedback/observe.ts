@@ -138,8 +138,15 @@ export function observeRequest(call: Call): void {
   const { status, traceId, spanId } = call
   const ms = call.endedAt - call.startedAt
   const exemplar = traceId === '' ? undefined : { traceId, spanId, ms, wallAt: Date.now() }
+  // What a client who got a whole answer of no error did not see of it.
+  const rescued = status < 500 && status !== 499 && !attempt.failed
+  const hidden = rescued ? call.attempts.filter((one) => one.failed && one.upstream === upstream).length : 0
   zone.enter()
   track.answered(status, status === 101 ? undefined : ms, exemplar)
+  if (hidden > 0) {
+    track.add('rescued', 1)
+    track.add('hidden', hidden)
+  }
   zone.leave()
 }
 

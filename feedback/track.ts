@@ -9,7 +9,7 @@ export const stableTrack = 'stable'
 /** Statuses 100 to 599 have a counter each; every other one shares the last. */
 const codes = 501
 const buckets = latencyBucketsMs.length + 1
-const counters = ['split', 'fallbacks', 'requestMs'] as const
+const counters = ['split', 'fallbacks', 'requestMs', 'rescued', 'hidden'] as const
 type Counter = (typeof counters)[number]
 const counterIndex = Object.fromEntries(counters.map((name, i) => [name, i])) as {
   // The list and the type's keys are the same list.
@@ -70,7 +70,10 @@ export class Track {
     this.#reservoir ??= new Reservoir()
   }
 
-  /** A number of its own: requests that the split sent here, those of them that went elsewhere since nobody was ready. */
+  /**
+   * A number of its own: requests that the split sent here, those of them that went elsewhere since nobody was ready,
+   * time of all, those that ended well after failed attempts, and those attempts.
+   */
   get(counter: Counter): number {
     return this.#counters[counterIndex[counter]]!
   }

@@ -71,6 +71,8 @@ export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_denials_total', denials],
   ['evenkeel_upstream_responses_total', answers],
   ['evenkeel_upstream_request_seconds', requestTimes],
+  ['evenkeel_upstream_rescued_total', ofTrack((track) => track.get('rescued'))],
+  ['evenkeel_upstream_hidden_failures_total', ofTrack((track) => track.get('hidden'))],
   ['evenkeel_upstream_split_total', ofTrack((track) => track.get('split'))],
   ['evenkeel_upstream_split_fallbacks_total', ofTrack((track) => track.get('fallbacks'))],
   ...Array.from(fleetGroupNumbers, ([name, read]): [string, GroupSampler] => [

@@ -3,12 +3,13 @@ import { afterEach, test } from 'node:test'
 import { type PeerStateEvent, peerStateChannel } from '../../feedback/channels.ts'
 import { peerFields } from '../../feedback/fields.ts'
 import { read } from '../../feedback/histogram.ts'
-import { begin, deny, measured, observe } from '../../feedback/observe.ts'
+import { begin, deny, measured, observe, observeRequest } from '../../feedback/observe.ts'
 import { Attempt, endings } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { attemptReasons, denialReasons } from '../../feedback/reasons.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import { attempted, chosen, type End, ended } from '../support/attempts.ts'
+import { callFor } from '../support/call.ts'
 import { Clock } from '../support/clock.ts'
 import { group } from '../support/peers.ts'
 import { fc } from '../support/property.ts'
@@ -305,6 +306,27 @@ afterEach(() => {
 function story(): string {
   return heard.map((e) => `${e.peer.name} ${e.state} ${e.fails} ${e.downtimeMs}`).join(', ')
 }
+
+test('counts failures that a client did not see, and none of those that it did', () => {
+  const upstream = group([1, 1, 1])
+  /** A request with these endings of its attempts. */
+  const asked = (status: number, ...ends: readonly End[]) => {
+    const attempts = ends.map((end, i) => attempted(upstream, upstream.peers[i]!, end, i))
+    observeRequest(callFor('/', { status, attempts }))
+    const { stable } = Object.fromEntries(upstream.tracks)
+    return `${stable!.get('rescued')} ${stable!.get('hidden')}`
+  }
+  assert.equal(asked(200, 'ok'), '0 0')
+  assert.equal(asked(200, 'error', 'timeout', 'ok'), '1 2')
+  // A kept connection that was closed says nothing of the peer.
+  assert.equal(asked(200, 'stale', 'ok'), '1 2')
+  assert.equal(asked(502, 'error', 'error'), '1 2')
+  assert.equal(asked(499, 'error', 'aborted'), '1 2')
+  // Its head was passed on as 200, and then it broke off.
+  const cut: End = { ending: 'error', reason: 'body_cut' }
+  assert.equal(asked(200, 'error', cut), '1 2')
+  assert.equal(asked(404, 'http', 'ok'), '2 3')
+})
 
 test('tells once that a peer is set aside, and once that it is back', () => {
   peerStateChannel.subscribe(hear)
