@@ -198,13 +198,13 @@ function judge(attempt: Attempt, peer: Peer, now: number): PeerStateEvent | unde
   const { upstream, ending } = attempt
   const { fails, downtimeMs } = peer.zone.peers
   if (attempt.failed) {
-    if (!fail(peer, upstream.single, now)) return undefined
+    if (!fail(peer, upstream.isAlone(peer), now)) return undefined
     return { upstream, peer, state: 'unavailable', fails: fails[peer.index]!, downtimeMs: 0 }
   }
   if (ending === 'ok' || ending === 'http') {
     peer.zone.peers.goodAt[peer.index] = now
     const before = downtimeMs[peer.index]!
-    if (!succeed(peer, now, attempt.startedAt) || upstream.single) return undefined
+    if (!succeed(peer, now, attempt.startedAt) || upstream.isAlone(peer)) return undefined
     return { upstream, peer, state: 'up', fails: 0, downtimeMs: downtimeMs[peer.index]! - before }
   }
   // Nothing was learnt of the peer, so a half-open attempt must not keep the next one waiting.

@@ -1,6 +1,6 @@
 import type { Call } from './call.ts'
 import type { Peer } from './peer.ts'
-import { type Track, tracksOf } from './track.ts'
+import { stableTrack, type Track, tracksOf } from './track.ts'
 import type { Zone } from './zone.ts'
 
 /** What a method wants learnt of every attempt; see learn.ts. */
@@ -42,6 +42,14 @@ export interface ReportedValue {
   readonly expire: number
 }
 
+/** Who is alone in `stable`, or in any track where there is no `stable`, to which requests of the others go in need. */
+function loners(peers: readonly Peer[]): Peer[] {
+  const tracks = Map.groupBy(peers, ({ options }) => options.track)
+  const stable = tracks.get(stableTrack)
+  const last = stable === undefined ? [...tracks.values()] : [stable]
+  return last.flatMap((list) => (list.length === 1 ? list : []))
+}
+
 /** A named group of peers with its state. */
 export class Upstream {
   readonly name: string
@@ -61,6 +69,10 @@ export class Upstream {
   readonly fleet: boolean
   /** By name, in the order of the peers: at least one where there is a peer. */
   readonly tracks: ReadonlyMap<string, Track>
+  /** Whether requests are split over the tracks. Otherwise these are labels, and all primaries are one list. */
+  readonly split: boolean
+  /** Peers that are alone in a track whose requests go nowhere else; mostly there is none. */
+  readonly #alone: readonly Peer[]
 
   constructor(options: {
     name: string
@@ -73,6 +85,7 @@ export class Upstream {
     fleet?: boolean
     /** Left out: new ones. */
     tracks?: ReadonlyMap<string, Track>
+    split?: boolean
   }) {
     this.name = options.name
     this.zone = options.zone
@@ -85,5 +98,12 @@ export class Upstream {
     this.fleet = options.fleet ?? false
     const names = [...options.peers, ...options.backups].map((peer) => peer.options.track)
     this.tracks = options.tracks ?? tracksOf(names)
+    this.split = options.split ?? false
+    this.#alone = this.split && options.backups.length === 0 ? loners(options.peers) : []
+  }
+
+  /** Whether the peer is asked whatever its failures, since its requests have nobody else: see `single`. */
+  isAlone(peer: Peer): boolean {
+    return this.single || (this.#alone.length > 0 && this.#alone.includes(peer))
   }
 }

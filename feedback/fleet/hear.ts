@@ -100,7 +100,7 @@ function hearEjections(
   if (ejections <= 0 || record.ejectedAt === 0 || serverAt - record.ejectedAt > newsMs) return false
   const { peer } = entry
   if (peer.zone.peers.goodAt[peer.index]! > record.ejectedAt + shift) return false
-  if (!setAside(peer, upstream.single, now)) return false
+  if (!setAside(peer, upstream.isAlone(peer), now)) return false
   // It is not to be told as a finding of this instance.
   entry.imported += 1
   return true

@@ -33,6 +33,8 @@ export interface Ask {
   pick: string
   /** The drifted average the choice rests on, milliseconds; 0 where the kept one was used. See learn.ts. */
   drifted: number
+  /** Whether it has left the track that the split sent it to, for good; see split.ts. */
+  fallen?: boolean
 }
 
 /** A method at work on one list of peers. Nothing in it awaits; while it picks it holds the group's state. */
@@ -44,6 +46,7 @@ export interface Balancer {
   /**
    * The chance of each peer of the list, in its order, if a request came now and those that `ready` admits were
    * eligible: numbers that sum to 1, or all 0 when nobody is ready. For `hash` and `ip_hash`: share of the key space.
+   * Of a split they sum to less where a track, and `stable` as well, has nobody ready.
    */
   shares(ready: (peer: Peer) => boolean, now: number): number[]
   /** What an answer of the peer is expected to take now, milliseconds. Absent where the method does not estimate. */

@@ -7,6 +7,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import type { Ask, Balancer, Env } from './method.ts'
+import { Split } from './split.ts'
 
 /** A group of peers with the method at work on its primaries and, where it has any, on its backups. */
 export class Group {
@@ -14,11 +15,20 @@ export class Group {
   readonly primary: Balancer
   /** Undefined when the group has no backup. */
   readonly backup: Balancer | undefined
+  /** The primaries' balancer, where requests are split over tracks: otherwise tracks are labels and nothing more. */
+  readonly split: Split | undefined
 
   constructor(upstream: Upstream, primary: Balancer, backup: Balancer | undefined) {
     this.upstream = upstream
     this.primary = primary
     this.backup = backup
+    this.split = primary instanceof Split ? primary : undefined
+  }
+
+  /** Who picks a peer of the group, among those of its kind and track. */
+  balancerOf({ options }: Peer): Balancer | undefined {
+    if (options.backup) return this.backup
+    return this.split ? this.split.inside(options.track) : this.primary
   }
 }
 
@@ -26,7 +36,8 @@ const system: Env = { now: () => monotonic(), random: Math.random }
 
 /**
  * One request's search for peers: picks and reserves, one peer after the other, never the same one twice. It
- * begins among the primaries and moves on to the backups, for good, once no primary is ready for this request.
+ * begins among the primaries, those of its track where the group's requests are split, and moves on to the backups, for
+ * good, once no primary is ready for this request.
  */
 export class Selection implements Ask {
   readonly group: Group
@@ -36,9 +47,13 @@ export class Selection implements Ask {
   draws = 0
   pick = ''
   drifted = 0
+  fallen = false
   readonly #env: Env
   readonly #tried: Peer[] = []
   #backup = false
+  /** Whether its track has counted it, and that it went elsewhere. */
+  #sent = false
+  #gone = false
   #denial: 'overflow' | 'no_live' = 'no_live'
   #byLease = false
 
@@ -46,6 +61,13 @@ export class Selection implements Ask {
     this.group = group
     this.call = call
     this.#env = env
+    // What this reads of the call is read before the zone is held, as with `read`.
+    call.track = group.split?.trackOf(call, env) ?? ''
+  }
+
+  /** How many attempts the request may have, as far as its peers go; see `tries`. */
+  get tries(): number {
+    return tries(this.group, this.call.track)
   }
 
   /**
@@ -76,6 +98,7 @@ export class Selection implements Ask {
       }
       peer = this.#ask(backup)
     }
+    if (this.group.split !== undefined) this.#countTrack(peer)
     if (peer === undefined) {
       // Asked while the zone is held: a moment later a slot may be free again.
       this.#denial = this.#whyNobody()
@@ -87,7 +110,18 @@ export class Selection implements Ask {
     let pick = this.pick || upstream.method
     if (this.#backup) pick = 'backup'
     else if (upstream.single) pick = 'single'
+    else if (this.fallen) pick = 'fallback'
     return this.#reserve(peer, pick)
+  }
+
+  /** Each request once: as one of its track and, where somebody elsewhere was found for it, as one that went there. */
+  #countTrack(peer: Peer | undefined): void {
+    const track = this.group.upstream.tracks.get(this.call.track)
+    if (!this.#sent) track?.add('split', 1)
+    this.#sent = true
+    if (!this.fallen || this.#gone || peer === undefined) return
+    track?.add('fallbacks', 1)
+    this.#gone = true
   }
 
   #ask(balancer: Balancer): Peer | undefined {
@@ -123,9 +157,9 @@ export class Selection implements Ask {
 
   /** Whether the peer may be picked now. A lone server may be asked again, as there is nobody else. */
   ready(peer: Peer): boolean {
-    const single = this.group.upstream.single
-    if (!usable(peer, single, this.now)) return false
-    return single || this.#tried.length === 0 || !this.#tried.includes(peer)
+    const { upstream } = this.group
+    if (!usable(peer, upstream.isAlone(peer), this.now)) return false
+    return upstream.single || this.#tried.length === 0 || !this.#tried.includes(peer)
   }
 
   /** Whether this request has been at the peer already. */
@@ -148,11 +182,12 @@ export class Selection implements Ask {
   }
 
   #whyNobody(): 'overflow' | 'no_live' {
-    const { peers, backups } = this.group.upstream
-    const full = (peer: Peer) => exclusion(peer, this.group.upstream, this.now, this) === 'busy'
-    const leased = (peer: Peer) => full(peer) && fullByLease(peer)
-    if (!peers.some(full) && !backups.some(full)) return 'no_live'
-    this.#byLease = peers.some(leased) || backups.some(leased)
+    const { upstream } = this.group
+    const busy = [...within(this.group, this.call.track)].filter(
+      (peer) => exclusion(peer, upstream, this.now, this) === 'busy',
+    )
+    if (busy.length === 0) return 'no_live'
+    this.#byLease = busy.some(fullByLease)
     return 'overflow'
   }
 }
@@ -170,16 +205,22 @@ export function exclusion(
   selection?: Selection,
 ): ExclusionReason | undefined {
   if (!upstream.single && selection?.tried(peer)) return 'tried'
-  return excluded(peer, upstream.single, now)
+  return excluded(peer, upstream.isAlone(peer), now)
 }
 
 /**
  * How many attempts the group allows one request: its peers, backups included, that are not marked `down`
  * (nginx's `tries`).
+ * @param track of the request, where requests are split: peers that it could not go to do not count
  */
-export function tries(group: Group): number {
+export function tries(group: Group, track = ''): number {
   let count = 0
-  for (const peer of group.upstream.peers) if (!peer.options.down) count += 1
-  for (const peer of group.upstream.backups) if (!peer.options.down) count += 1
+  for (const peer of within(group, track)) if (!peer.options.down) count += 1
   return count
+}
+
+/** The peers that a request may go to, and its backups. */
+function* within({ upstream, split }: Group, track: string): Generator<Peer> {
+  yield* split?.within(track) ?? upstream.peers
+  yield* upstream.backups
 }

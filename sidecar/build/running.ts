@@ -207,11 +207,11 @@ function factsOf(
   return {
     upstream,
     shares(now) {
-      const ready = (peer: Peer) => usable(peer, upstream.single, now)
+      const ready = (peer: Peer) => usable(peer, upstream.isAlone(peer), now)
       return { primary: primary.shares(ready, now), backup: backup?.shares(ready, now) ?? [] }
     },
     exclusion: (peer, now) => exclusion(peer, upstream, now),
-    expected: (peer, now) => (peer.options.backup ? backup : primary)?.expected?.(peer, now),
+    expected: (peer, now) => balancing.balancerOf(peer)?.expected?.(peer, now),
     heedsStuck: primary.heedsStuck ?? false,
     split: undefined,
     shadow: undefined,

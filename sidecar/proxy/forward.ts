@@ -3,8 +3,9 @@ import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { deny, observe } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
-import { Selection, tries } from '../balance/pick.ts'
+import { Selection } from '../balance/pick.ts'
 import { publishAttempt } from '../telemetry/channels.ts'
+import { tracing } from '../telemetry/tracing.ts'
 import { answer } from './answer.ts'
 import { Try, type TryFailure, type TryResult } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
@@ -78,7 +79,7 @@ class Run {
     this.#env = env
     this.#selection = new Selection(group.balancing, exchange.call)
     const limit = exchange.settings.retry.tries
-    const all = tries(group.balancing)
+    const all = this.#selection.tries
     this.#triesLeft = limit > 0 ? Math.min(limit, all) : all
   }
 
@@ -147,16 +148,17 @@ class Run {
 
   /** @param fresh not on a kept connection */
   async #send(trial: Try, fresh = false): Promise<TryResult> {
-    const { settings } = this.#exchange
+    const { settings, call } = this.#exchange
     const { attempt } = trial
     const peer = attempt.peer!
+    const head = `${this.#head.text}${tracing?.attempt(call, attempt, this.#head) ?? ''}\r\n`
     const reused = fresh ? undefined : this.#group.pool.take(peer, attempt.startedAt)
     const stay = this.#exchange.onLeave(() => {
       if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
     })
     const chunked =
       this.#body !== undefined && !Buffer.isBuffer(this.#body) && this.#body.length === undefined
-    const result = await trial.start(peer, reused, this.#head.text, this.#body, chunked)
+    const result = await trial.start(peer, reused, head, this.#body, chunked)
     stay()
     return result
   }
@@ -270,5 +272,6 @@ export function finish(exchange: Exchange, attempt: Attempt): void {
   const now = monotonic()
   attempt.responseMs ??= now - attempt.startedAt
   observe(attempt, exchange.call, now)
+  tracing?.ended(exchange.call, attempt)
   publishAttempt(exchange.call, attempt)
 }
