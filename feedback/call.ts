@@ -1,4 +1,5 @@
 import type { Attempt } from './outcome.ts'
+import type { Upstream } from './upstream.ts'
 
 /**
  * The facts of one client request: what balancers, hashes, variables and logs may read. The listener makes it,
@@ -71,6 +72,8 @@ export class Call {
   proxyPort = ''
   /** Name of the group that was last asked; empty before the first pick. */
   upstream = ''
+  /** The same as an object; undefined before the first pick. */
+  group: Upstream | undefined = undefined
 
   /** How long it waited in the group's queue, milliseconds; undefined when it did not. `$upstream_queue_time`. */
   queueMs: number | undefined = undefined
@@ -87,6 +90,8 @@ export class Call {
   bodyBytesSent = 0
   /** Whether the whole response was handed to the client's socket. */
   completed = false
+  /** Whether the client went away, or took nothing any more, after the head of its answer and before the end. */
+  left = false
   /** Moment the last byte went out or the client went away; monotonic milliseconds, 0 while running. */
   endedAt = 0
   /** Why there was no (further) attempt: a word of `denialReasons`; undefined when nothing was denied. */
@@ -102,6 +107,14 @@ export class Call {
   spanId = ''
   /** What the last rule of `proxy_next_upstream` and friends has to say for humans; empty when nothing. */
   #requestId = ''
+
+  /**
+   * How the request ended for its client: its status, and 499 also where it left in the middle of an answer whose status
+   * had gone out. A tunnel has no end that it could leave before.
+   */
+  get endStatus(): number {
+    return this.left && this.status !== 101 ? 499 : this.status
+  }
 
   /**
    * Value of a request header. Several lines of one name are joined by `, ` (`; ` for Cookie), as nginx does.

@@ -86,7 +86,7 @@ export const metricsTable: readonly Metric[] = [
   group(
     'responses_total',
     'counter',
-    'Requests by the status their clients got, 499 where the client left; xxx is outside 100 to 599.',
+    'Requests by the status they ended with, 499 where the client left before the end; xxx is outside 100 to 599.',
     'track',
     'track',
     'code',

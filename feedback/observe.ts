@@ -130,16 +130,17 @@ export function deny(upstream: Upstream, reason: DenialReason): void {
  */
 export function observeRequest(call: Call): void {
   const attempt = call.attempts.at(-1)
-  if (attempt === undefined) return
-  const { upstream, peer } = attempt
+  // One that ended before a peer was picked for it, as when its body did not come, is the group's all the same.
+  const upstream = attempt?.upstream ?? call.group
+  if (upstream === undefined) return
   const { tracks, zone } = upstream
-  const track = tracks.get(peer?.options.track ?? call.track) ?? tracks.values().next().value
+  const track = tracks.get(attempt?.peer?.options.track ?? call.track) ?? tracks.values().next().value
   if (track === undefined) return
-  const { status, traceId, spanId } = call
+  const { endStatus: status, traceId, spanId } = call
   const ms = call.endedAt - call.startedAt
   const exemplar = traceId === '' ? undefined : { traceId, spanId, ms, wallAt: Date.now() }
   // What a client who got a whole answer of no error did not see of it.
-  const rescued = status < 500 && status !== 499 && !attempt.failed
+  const rescued = status < 500 && status !== 499 && !attempt?.failed
   const hidden = rescued ? call.attempts.filter((one) => one.failed && one.upstream === upstream).length : 0
   zone.enter()
   track.answered(status, status === 101 ? undefined : ms, exemplar)

@@ -84,7 +84,7 @@ export class Track {
 
   /**
    * Counts a request as its client saw it end.
-   * @param status 499 where the client left first
+   * @param status 499 where the client left before the end
    * @param ms undefined for a tunnel, whose length says nothing
    * @param exemplar undefined where it was not traced
    */

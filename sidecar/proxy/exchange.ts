@@ -48,6 +48,8 @@ export class Exchange {
   #leaving = new Set<() => void>()
   #finished = false
   #handled = false
+  /** Whether it is this side that breaks the response off. */
+  #cut = false
   /** Whether the response announced its length. */
   #counted = false
   #done: (exchange: Exchange) => void
@@ -86,7 +88,8 @@ export class Exchange {
     if (this.gone || this.#finished) return
     this.gone = true
     const { call } = this
-    if (!this.response.headersSent) call.status = 499
+    if (this.response.headersSent) call.left = !this.#cut
+    else call.status = 499
     const leaving = [...this.#leaving]
     this.#leaving.clear()
     for (const listener of leaving) listener()
@@ -140,6 +143,7 @@ export class Exchange {
   /** Cuts the connection so that the client can tell that the response is not whole. */
   cut(): void {
     const { socket } = this.connection
+    this.#cut = true
     // A body that ends with the connection looks whole after an orderly close: only a reset tells.
     if (this.response.headersSent && !this.response.chunkedEncoding && !this.#counted) {
       socket.resetAndDestroy()

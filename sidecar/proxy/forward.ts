@@ -46,6 +46,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   if (!group) return { kind: 'refused', status: target.failure?.status ?? 502, error: target.failure?.text }
   if (call.attempts.length > 0) call.runs.push(call.attempts.length)
   call.upstream = group.balancing.upstream.name
+  call.group = group.balancing.upstream
   countRequest(group.balancing.upstream, monotonic())
   const prepared = await requestBody(exchange)
   if ('refused' in prepared) return { kind: 'refused', status: prepared.refused }

@@ -60,6 +60,11 @@ export function unreadable(
   const answering = current !== undefined && !current.response.writableFinished
   // The request in progress is whole; what cannot be read came after it.
   if (answering && current.request.complete) return { status, after: true }
+  // The client has ended its side, and with it a body that was not whole: it has gone, and waits for nothing.
+  if (answering && error.code === 'HPE_INVALID_EOF_STATE') {
+    socket.destroy()
+    return 'settled'
+  }
   if (answering) {
     // The body of a request in progress cannot be read: it can be answered only if nothing has been said yet.
     if (current.response.headersSent) {

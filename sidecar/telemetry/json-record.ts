@@ -15,7 +15,7 @@ export function jsonRecord(call: Call): string {
   let line = `{"time":"${utcTime(Date.now())}","request_id":"${call.requestId(drawRequestId)}"`
   line += `,"client":${text(call.remoteAddr)},"method":${text(call.originalMethod ?? call.method)}`
   line += `,"host":${text(call.host)},"path":${text(call.target)}`
-  line += `,"status":${call.status},"bytes":${call.bytesSent},"request_bytes":${call.requestLength}`
+  line += `,"status":${call.endStatus},"bytes":${call.bytesSent},"request_bytes":${call.requestLength}`
   line += `,"duration_ms":${ms(ended - call.startedAt)},"upstream":${textOrNull(call.upstream)}`
   if (call.queueMs !== undefined) line += `,"queue_ms":${ms(call.queueMs)}`
   line += `,"denial":${word(call.denial)},"user_agent":${textOrNull(call.header('user-agent') ?? '')}`
