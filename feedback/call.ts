@@ -1,6 +1,20 @@
 import type { Attempt } from './outcome.ts'
 import type { Upstream } from './upstream.ts'
 
+/** The trace of a request, as logs and variables tell it. */
+export interface CallTrace {
+  /** 32 lower-case hexadecimal digits. */
+  readonly traceId: string
+  /** Of the request's own span: 16 of them. */
+  readonly spanId: string
+  /** Of the span that the client named: 16 of them; empty where the trace begins here. */
+  readonly parentId: string
+  /** Whether the client said that the trace is kept. */
+  readonly parentSampled: boolean
+  /** Whether it is kept. */
+  readonly sampled: boolean
+}
+
 /**
  * The facts of one client request: what balancers, hashes, variables and logs may read. The listener makes it,
  * the proxy fills in what happens, and the access log reads it last.
@@ -102,6 +116,10 @@ export class Call {
   probeBody = ''
   /** Track that the group's `split` sent it to; empty where there is none. `$upstream_track` says where it went. */
   track = ''
+  /** The location that the request was for, as written; empty where it came to none. An error page's does not count. */
+  location = ''
+  /** Undefined where requests are not traced. */
+  trace: CallTrace | undefined = undefined
   /** Ids of its span, 32 and 16 hexadecimal digits; empty unless it is traced and the trace is kept. */
   traceId = ''
   spanId = ''

@@ -5,6 +5,7 @@ import { orcaPrefixed, orcaVariables } from './variables/orca.ts'
 import { prefixed } from './variables/prefixed.ts'
 import { requestVariables } from './variables/request.ts'
 import { splitText } from './variables/split.ts'
+import { traceVariables } from './variables/trace.ts'
 
 /** Reads something of a call as text; empty where it is absent. */
 export type Read = (call: Call) => string
@@ -43,6 +44,7 @@ export class Variables {
     for (const [name, read] of requestVariables) this.#defined.set(name, read)
     for (const [name, read] of attemptVariables) this.#defined.set(name, read)
     for (const [name, read] of orcaVariables) this.#defined.set(name, read)
+    for (const [name, read] of traceVariables) this.#defined.set(name, read)
   }
 
   /** @param name without the dollar sign */

@@ -7,6 +7,8 @@ import { Service } from './service.ts'
 import type { Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
 import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
+import { startTracing, stopTracing } from './telemetry/tracing.ts'
+import { version } from './version.ts'
 
 /** Who serves clients: this thread, or others. */
 export interface Crew {
@@ -55,6 +57,7 @@ export class OneThread implements Crew {
 
   async use(running: Running): Promise<void> {
     if (this.#service === undefined) {
+      await startTracing({ version, startedAt: this.#facts.startedAt })
       this.#service = new Service(running, this.#facts, { threads: 1, thread: 0, tally: this.#tally })
       await this.#service.listen(this.#first ?? running.listens)
     }
@@ -87,6 +90,7 @@ export class OneThread implements Crew {
   }
 
   async leave(): Promise<void> {
+    await stopTracing()
     await logFiles.settle(lastLinesMs)
   }
 }

@@ -18,6 +18,7 @@ import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
 import { joinTurns } from './telemetry/pipe-turns.ts'
+import { startTracing, stopTracing } from './telemetry/tracing.ts'
 import { version } from './version.ts'
 
 if (parentPort === null) throw new Error('worker.ts is for threads of the program')
@@ -82,6 +83,7 @@ let service: Service | undefined
 async function apply(next: Setup): Promise<void> {
   errorLog.configure(next.errorLogs)
   memory.use(next.memory)
+  await startTracing({ version, startedAt: data.startedAt })
   const built = join(next.model, next.plans, { prefix: next.prefix, version }, memory, running)
   service ??= new Service(built, programFacts(view), {
     threads: data.threads,
@@ -123,7 +125,9 @@ main.on('message', (order: Order) => {
       reopenLogs()
       return
     case 'leave':
-      void logFiles.settle(lastLinesMs).then(() => process.exit())
+      void stopTracing()
+        .then(() => logFiles.settle(lastLinesMs))
+        .then(() => process.exit())
       return
     case 'fault':
       if (data.faults) throw new Error('asked for by a test')

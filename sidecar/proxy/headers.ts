@@ -1,5 +1,6 @@
 import type { Call } from '../../feedback/call.ts'
 import { loadReportFields } from '../../feedback/orca.ts'
+import { type SentRequest, tracing } from '../telemetry/tracing.ts'
 import { hasToken } from './http1/head.ts'
 import type { Settings } from './route.ts'
 
@@ -60,8 +61,8 @@ export type BodyFraming =
   | { readonly kind: 'chunked' }
 
 /** A request head for a peer. */
-export interface RequestHead {
-  /** Request line and headers with the final empty line, latin1. */
+export interface RequestHead extends SentRequest {
+  /** Request line and headers without the final empty line, latin1: an attempt may add lines of its own. */
   readonly text: string
   /** Whether it asks to switch protocols. */
   readonly upgrade: boolean
@@ -103,6 +104,8 @@ export function requestHead(call: Call, settings: Settings, parts: HeadParts): R
     else if (text !== '') own += `${name}: ${text}\r\n`
   }
   const named = listed(call)
+  // Whoever sets the context of a trace by hand has it as written, and the client's other fields with it.
+  const anew = set.length > 0 && settings.setHeaderNames.has('traceparent') ? undefined : tracing?.fields
   let passed = ''
   let te = false
   if (settings.passRequestHeaders) {
@@ -114,7 +117,7 @@ export function requestHead(call: Call, settings: Settings, parts: HeadParts): R
         te = te || hasToken(raw[i + 1]!.toLowerCase(), 'trailers')
         continue
       }
-      if (notForwarded.has(lower) || settings.setHeaderNames.has(lower)) continue
+      if (notForwarded.has(lower) || settings.setHeaderNames.has(lower) || anew?.has(lower)) continue
       if (named?.has(lower) && !notNameable.has(lower)) continue
       passed += `${name}: ${raw[i + 1]!}\r\n`
     }
@@ -141,7 +144,8 @@ export function requestHead(call: Call, settings: Settings, parts: HeadParts): R
   text += own
   if (parts.framing.kind === 'length') text += `Content-Length: ${parts.framing.length}\r\n`
   else if (parts.framing.kind === 'chunked') text += 'Transfer-Encoding: chunked\r\n'
-  return { text: `${text}${passed}\r\n`, upgrade: switching, close }
+  const { method, target } = parts
+  return { text: text + passed, method, target, own: settings.setHeaderNames, upgrade: switching, close }
 }
 
 /** Lower-case names that the client's `Connection` lists; undefined when it lists none but `close` and the like. */

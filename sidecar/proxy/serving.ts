@@ -3,6 +3,7 @@ import { observeRequest } from '../../feedback/observe.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { publishRequest } from '../telemetry/channels.ts'
+import { tracing } from '../telemetry/tracing.ts'
 import type { Exchange } from './exchange.ts'
 import { type ForwardEnv, forward } from './forward.ts'
 import type { Handler } from './listener.ts'
@@ -70,6 +71,7 @@ export class Serving implements Handler {
     this.#counts.requests -= 1
     const { call } = exchange
     for (const zone of this.#zones.get(exchange) ?? []) zone.end(call)
+    tracing?.end(call)
     observeRequest(call)
     for (const log of exchange.settings.accessLogs) log(call)
     publishRequest(call)
@@ -80,6 +82,7 @@ export class Serving implements Handler {
       zone.begin()
       zone.end(call)
     }
+    tracing?.end(call)
     for (const log of settings.accessLogs) log(call)
     publishRequest(call)
   }
@@ -92,11 +95,13 @@ export class Serving implements Handler {
       router = this.#routers.get(key)
     }
     const { server, refusal } = router.admit(key, call)
+    tracing?.begin(call)
     this.#enter(exchange, server.route.settings)
     let decision: Decision =
       refusal === undefined
         ? decide(server, call)
         : { kind: 'respond', route: server.route, status: refusal, content: {}, error: undefined }
+    call.location = decision.route.location
     for (;;) {
       this.#enter(exchange, decision.route.settings)
       if (exchange.gone) return

@@ -1,0 +1,188 @@
+import type { Attributes } from '@opentelemetry/api'
+import { type Call, findHeader } from '../../feedback/call.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import type { SentRequest } from './tracing.ts'
+
+/*
+ * What spans say, by OpenTelemetry's semantic conventions for HTTP; what is only ours begins with `evenkeel.`.
+ */
+
+/** Methods that the conventions know. `OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS` puts others in their place. */
+const knownMethods = 'CONNECT,DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT,QUERY,TRACE'
+
+/** What a span says of the method: any other than the known ones would make as many kinds of spans as clients like. */
+export class Methods {
+  readonly #known: ReadonlySet<string>
+
+  /** @param names separated by commas; undefined: those of the conventions */
+  constructor(names: string | undefined) {
+    this.#known = new Set((names || knownMethods).split(',').map((name) => name.trim()))
+  }
+
+  /** What a span's name begins with. */
+  word(method: string): string {
+    return this.#known.has(method) ? method : 'HTTP'
+  }
+
+  attributes(method: string): Attributes {
+    if (this.#known.has(method)) return { 'http.request.method': method }
+    const other = { 'http.request.method': '_OTHER' }
+    return method === '' ? other : { ...other, 'http.request.method_original': method }
+  }
+}
+
+/** Of the request's own span, as it begins: samplers may look at these. */
+export function requestAttributes(call: Call, methods: Methods): Attributes {
+  const { target, remoteAddr } = call
+  const question = target.indexOf('?')
+  const attributes = methods.attributes(call.originalMethod ?? call.method)
+  attributes['url.scheme'] = call.scheme
+  attributes['url.path'] = question < 0 ? target : target.slice(0, question)
+  if (question >= 0) attributes['url.query'] = withoutSecrets(target.slice(question + 1))
+  const asked = askedHost(call.rawHeaders)
+  if (asked.host !== '') {
+    attributes['server.address'] = asked.host
+    attributes['server.port'] = asked.port ?? (call.scheme === 'https' ? 443 : 80)
+  }
+  attributes['network.protocol.version'] = call.httpVersion
+  if (!remoteAddr.startsWith('unix:')) attributes['client.address'] = remoteAddr
+  const agent = findHeader(call.rawHeaders, 'user-agent')
+  if (agent !== undefined && agent !== '') attributes['user_agent.original'] = agent
+  return attributes
+}
+
+/** Of the same, where it is kept. */
+export function socketAttributes(call: Call): Attributes {
+  const { realipRemoteAddr, realipRemotePort } = call
+  if (realipRemoteAddr.startsWith('unix:') || realipRemoteAddr === '') return { 'network.transport': 'unix' }
+  return { 'network.peer.address': realipRemoteAddr, 'network.peer.port': Number(realipRemotePort) }
+}
+
+/** Of the same, when it ends. */
+export function responseAttributes(call: Call): Attributes {
+  const { status, location, upstream, denial } = call
+  const attributes: Attributes = {}
+  if (location !== '') attributes['http.route'] = location
+  if (status > 0) attributes['http.response.status_code'] = status
+  if (upstream !== '') attributes['evenkeel.upstream'] = upstream
+  if (denial !== undefined) attributes['evenkeel.denial'] = denial
+  const error = requestError(call)
+  if (error !== undefined) attributes['error.type'] = error
+  return attributes
+}
+
+/** What went wrong with a request; undefined where nothing did, or it was the client's doing. */
+export function requestError(call: Call): string | undefined {
+  if (call.status >= 500) return `${call.status}`
+  const last = call.completed ? undefined : call.attempts.at(-1)
+  // The client has its status already, and gets no more than a part of the body.
+  return last?.failed && last.next === false ? last.reason : undefined
+}
+
+/** Of an attempt's span, as it begins. */
+export function attemptAttributes(
+  call: Call,
+  attempt: Attempt,
+  request: SentRequest,
+  methods: Methods,
+): Attributes {
+  const { peer, upstream, address, pick } = attempt
+  const attributes = methods.attributes(request.method)
+  if (peer !== undefined) {
+    const { host, port, url, transport } = placeOf(peer)
+    attributes['server.address'] = host
+    if (port !== undefined) attributes['server.port'] = port
+    attributes['network.peer.address'] = transport.address
+    if (transport.port !== undefined) attributes['network.peer.port'] = transport.port
+    attributes['url.full'] = (url ?? `http://${call.proxyHost}`) + withoutSecrets(request.target)
+    attributes['evenkeel.track'] = peer.options.track
+  }
+  attributes['network.protocol.version'] = '1.1'
+  attributes['evenkeel.upstream'] = upstream.name
+  attributes['evenkeel.peer'] = address
+  if (pick !== '') attributes['evenkeel.pick'] = pick
+  const sent = call.attempts.length - 1 - (call.runs.at(-1) ?? 0)
+  if (sent > 0) attributes['http.request.resend_count'] = sent
+  return attributes
+}
+
+/** Of the same, when it ends. */
+export function endingAttributes(attempt: Attempt): Attributes {
+  const { peerStatus, ending, reason } = attempt
+  const attributes: Attributes = {}
+  if (peerStatus !== undefined) attributes['http.response.status_code'] = peerStatus
+  if (ending !== undefined) attributes['evenkeel.ending'] = ending
+  if (reason !== undefined) attributes['evenkeel.reason'] = reason
+  const error = attemptError(attempt)
+  if (error !== undefined) attributes['error.type'] = error
+  return attributes
+}
+
+/** What went wrong with an attempt; undefined where nothing did, or the client left first. */
+export function attemptError({ peerStatus, ending, reason }: Attempt): string | undefined {
+  if (ending === 'aborted') return undefined
+  // A status says it by itself, whether or not it counts as a failure.
+  if (peerStatus !== undefined && peerStatus >= 400) return `${peerStatus}`
+  return reason
+}
+
+/** Where a peer is, as its spans say it. */
+interface Place {
+  readonly host: string
+  readonly port: number | undefined
+  /** How `url.full` begins; undefined for a peer that has no place in a URL. */
+  readonly url: string | undefined
+  readonly transport: { readonly address: string; readonly port: number | undefined }
+}
+
+const places = new WeakMap<Peer, Place>()
+
+function placeOf(peer: Peer): Place {
+  let place = places.get(peer)
+  if (place === undefined) {
+    place = findPlace(peer)
+    places.set(peer, place)
+  }
+  return place
+}
+
+/** The name that the configuration has for a peer says more than the address that it stands for now. */
+function findPlace({ address, server }: Peer): Place {
+  if (address.kind === 'unix') {
+    const { path } = address
+    return { host: path, port: undefined, url: undefined, transport: { address: path, port: undefined } }
+  }
+  const { host: ip, port } = address
+  const host = /^([A-Za-z0-9_.-]+?)\.?(?::\d+)?$/.exec(server)?.[1] ?? ip
+  const authority = host.includes(':') ? `[${host}]` : host
+  return { host, port, url: `http://${authority}:${port}`, transport: { address: ip, port } }
+}
+
+const credential =
+  /([?&](?:awsaccesskeyid|signature|sig|x-goog-signature|x-amz-signature|x-amz-credential|x-amz-security-token|(?:access_|id_|refresh_)?token|api_?key|client_secret|secret|password|passwd)=)[^&#]*/gi
+
+/** A query without the values of what are credentials by their names: traces go to others. */
+function withoutSecrets(text: string): string {
+  if (!text.includes('=')) return text
+  return text.startsWith('/') ? hide(text) : hide(`?${text}`).slice(1)
+}
+
+const hide = (text: string): string => text.replace(credential, '$1REDACTED')
+
+/** Host and port that the client asked for, before any proxy: what proxies tell of that goes before `Host`. */
+function askedHost(rawHeaders: readonly string[]): { host: string; port: number | undefined } {
+  const forwarded = findHeader(rawHeaders, 'forwarded')
+  const told = forwarded === undefined ? undefined : /(?:^|[;,\s])host="?([^",;\s]+)/i.exec(forwarded)?.[1]
+  const names = [told, findHeader(rawHeaders, 'x-forwarded-host'), findHeader(rawHeaders, 'host')]
+  for (const name of names) {
+    const found = name === undefined ? null : authorityForm.exec(name)
+    if (found === null) continue
+    const [, host = '', port] = found
+    return { host: host.toLowerCase(), port: port === undefined ? undefined : Number(port) }
+  }
+  return { host: '', port: undefined }
+}
+
+/** `example.com:8080` or `[::1]`, the first of a list. */
+const authorityForm = /^\[?((?<=\[)[0-9A-Fa-f:.]+|[A-Za-z0-9_.-]+)\]?(?::(\d{1,5}))?(?:\s*,|$)/

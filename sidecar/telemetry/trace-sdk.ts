@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto'
+import { hostname } from 'node:os'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type DiagLogger, DiagLogLevel, diag, trace } from '@opentelemetry/api'
+import { NodeSDK, type NodeSDKConfiguration } from '@opentelemetry/sdk-node'
+import { errorLog, type Level } from './error-log.ts'
+import { Methods } from './trace-attributes.ts'
+import { type SpanExporter, WatchedExporter } from './trace-export.ts'
+import { propagationOf } from './trace-propagation.ts'
+import { Spans } from './trace-spans.ts'
+import type { Program, Tracing } from './tracing.ts'
+
+type Env = Readonly<Record<string, string | undefined>>
+
+/** Longest value of an attribute, characters: spans that wait to be sent must not fill the memory. */
+const longestValue = 2048
+/** How long the last spans may take where those before did not arrive, milliseconds. */
+const forlornMs = 200
+
+/**
+ * Traces requests as the `OTEL_` variables say: where spans go, which are kept, what contexts look like.
+ * @param env what the SDK has in `process.env`
+ * @returns undefined where the SDK cannot be set up; why is in the log
+ */
+export async function traceByEnvironment(env: Env, program: Program): Promise<Tracing | undefined> {
+  try {
+    const exporter = await exporterOf(env)
+    const sdk = new NodeSDK(configuration(env, exporter))
+    // After the SDK, which has a logger of its own where `OTEL_LOG_LEVEL` is set.
+    diag.setLogger(new Lines(), { logLevel: logLevel(env), suppressOverrideMessage: true })
+    describing(env, program, () => sdk.start())
+    return new Spans({
+      tracer: trace.getTracer('evenkeel', program.version),
+      propagation: propagationOf(env['OTEL_PROPAGATORS']),
+      methods: new Methods(env['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS']),
+      stop: async (withinMs) => {
+        const patience = exporter?.failing ? Math.min(forlornMs, withinMs) : withinMs
+        await Promise.race([sdk.shutdown(), wait(patience)]).catch((error: unknown) => diag.error(`${error}`))
+      },
+    })
+  } catch (error) {
+    errorLog.log('error', `traces: ${error instanceof Error ? error.message : error}; there are none`)
+    return undefined
+  }
+}
+
+function configuration(env: Env, exporter: SpanExporter | undefined): Partial<NodeSDKConfiguration> {
+  const limited = env['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT'] || env['OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT']
+  const named =
+    env['OTEL_SERVICE_NAME'] || /(?:^|,)\s*service\.name\s*=/.test(env['OTEL_RESOURCE_ATTRIBUTES'] ?? '')
+  return {
+    // Numbers are at /metrics, lines in the log: by themselves these two would send to the same place as traces.
+    metricReaders: [],
+    logRecordProcessors: [],
+    ...(exporter && { traceExporter: exporter }),
+    ...(!limited && { spanLimits: { attributeValueLengthLimit: longestValue } }),
+    ...(!named && { serviceName: 'evenkeel' }),
+  }
+}
+
+/**
+ * The exporter, where it is OTLP's and nothing else is asked for.
+ * @returns undefined for others: the SDK makes them
+ */
+async function exporterOf(env: Env): Promise<WatchedExporter | undefined> {
+  if (!['', 'otlp'].includes((env['OTEL_TRACES_EXPORTER'] ?? '').trim())) return undefined
+  const protocol =
+    env['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL']?.trim() || env['OTEL_EXPORTER_OTLP_PROTOCOL']?.trim()
+  return new WatchedExporter(await otlp(protocol ?? ''), (level, text) => errorLog.log(level, text))
+}
+
+async function otlp(protocol: string): Promise<SpanExporter> {
+  if (protocol === 'grpc') {
+    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc')
+    return new OTLPTraceExporter()
+  }
+  if (protocol === 'http/json') {
+    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http')
+    return new OTLPTraceExporter()
+  }
+  if (protocol !== '' && protocol !== 'http/protobuf') {
+    errorLog.log('warn', `traces: unknown protocol "${protocol}", http/protobuf is used`)
+  }
+  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto')
+  return new OTLPTraceExporter()
+}
+
+/**
+ * Has the SDK find who this program is among the attributes of the environment, before those that are set: they win.
+ * All threads are one instance, while by itself each SDK would be another.
+ */
+function describing({ OTEL_RESOURCE_ATTRIBUTES: set }: Env, program: Program, start: () => void): void {
+  const digest = createHash('sha256')
+    .update(`${hostname()} ${process.pid} ${program.startedAt}`)
+    .digest('hex')
+  const id = digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-8$3-8$4-$5')
+  process.env['OTEL_RESOURCE_ATTRIBUTES'] =
+    `service.version=${program.version},service.instance.id=${id}${set ? `,${set}` : ''}`
+  try {
+    start()
+  } finally {
+    if (set === undefined) delete process.env['OTEL_RESOURCE_ATTRIBUTES']
+    else process.env['OTEL_RESOURCE_ATTRIBUTES'] = set
+  }
+}
+
+/** What of the SDK's own lines is logged. */
+function logLevel(env: Env): DiagLogLevel {
+  switch (env['OTEL_LOG_LEVEL']?.trim().toLowerCase()) {
+    case 'none':
+      return DiagLogLevel.NONE
+    case 'error':
+      return DiagLogLevel.ERROR
+    case 'info':
+      return DiagLogLevel.INFO
+    case 'debug':
+      return DiagLogLevel.DEBUG
+    case 'verbose':
+    case 'all':
+      return DiagLogLevel.ALL
+    default:
+      return DiagLogLevel.WARN
+  }
+}
+
+/** A line that differs from an earlier one by its numbers alone is written once in so many milliseconds. */
+const repeatMs = 60_000
+/** How many different lines are remembered for that. */
+const mostLines = 100
+
+/** The SDK's own lines, in the error log. */
+class Lines implements DiagLogger {
+  readonly #last = new Map<string, number>()
+
+  error = (text: string) => this.#log('error', text)
+  warn = (text: string) => this.#log('warn', text)
+  info = (text: string) => this.#log('info', text)
+  debug = (text: string) => this.#log('debug', text)
+  verbose = (text: string) => this.#log('debug', text)
+
+  #log(level: Level, text: string): void {
+    if (!errorLog.admits(level)) return
+    const now = performance.now()
+    const kind = text.replace(/\d+/g, '0')
+    if (now - (this.#last.get(kind) ?? Number.NEGATIVE_INFINITY) < repeatMs) return
+    if (this.#last.size >= mostLines) this.#last.clear()
+    this.#last.set(kind, now)
+    errorLog.log(level, `traces: ${text}`)
+  }
+}
