@@ -1,4 +1,5 @@
 import type { Peer } from '../peer.ts'
+import type { Minute } from '../reservoir.ts'
 import type { Upstream } from '../upstream.ts'
 
 /** What there is to tell of the fleet, for the admin server. Everything is cheap to ask, and nothing throws. */
@@ -36,6 +37,29 @@ export interface FleetFacts {
   upstream(upstream: Upstream): FleetGroupFacts | undefined
   /** @returns undefined where nothing has been heard of the peer */
   peer(upstream: Upstream, peer: Peer): FleetPeerFacts | undefined
+  /**
+   * Asks Redis for what the other instances have told of how attempts ended. It takes some milliseconds, two seconds at
+   * most, and never rejects.
+   * @param tracks by label
+   * @param from, to minutes of the wall clock since 1970, the last included
+   * @returns undefined where the group is not shared
+   */
+  samples(
+    upstream: Upstream,
+    tracks: readonly string[],
+    from: number,
+    to: number,
+  ): Promise<FleetSamples | undefined>
+}
+
+/** Samples of other instances. */
+export interface FleetSamples {
+  /** By track, and of each one for each minute and instance. */
+  readonly parts: ReadonlyMap<string, readonly Minute[]>
+  /** Instances that any of it comes from. */
+  readonly instances: number
+  /** Why they are not all that there are, for people; undefined: nothing went wrong. */
+  readonly lack: string | undefined
 }
 
 /** What is known of a group over all instances. */

@@ -5,12 +5,13 @@ import type { Upstream } from '../upstream.ts'
 import { audit, auditFields } from './audit.ts'
 import type { Board } from './board.ts'
 import { departure, exchange } from './exchange.ts'
-import type { FleetFacts, FleetGroupFacts, FleetPeerFacts } from './facts.ts'
+import type { FleetFacts, FleetGroupFacts, FleetPeerFacts, FleetSamples } from './facts.ts'
 import { type GroupKeys, groupKeys } from './keys.ts'
 import { Ledger, type Telling } from './ledger.ts'
 import { Link, type LinkEnv } from './link.ts'
 import type { FleetOptions } from './options.ts'
 import { peerId } from './peer-id.ts'
+import { Samples } from './samples.ts'
 import type { Script } from './script.ts'
 import { packUpdates, readHeard } from './wire.ts'
 
@@ -53,6 +54,7 @@ export class Fleet implements FleetFacts, Board {
   readonly id: string
   readonly #env: FleetEnv
   readonly #link: Link
+  readonly #samples: Samples
   readonly #records = new Set<(upstream: Upstream, records: ReadonlyMap<string, Buffer>) => void>()
   /** By lower-case name. */
   #groups = new Map<string, Shared>()
@@ -75,7 +77,12 @@ export class Fleet implements FleetFacts, Board {
     this.#heardAt = before?.silence === undefined ? undefined : env.now() - before.silence
     this.id = `${options.name}~${randomBytes(4).toString('hex')}`
     this.#link = new Link(options, env)
+    this.#samples = new Samples(options.name, {
+      ...env,
+      run: (script, keys, args) => this.#link.run(script, keys, args),
+    })
     this.#link.listen((up) => {
+      if (!up) this.#samples.forget()
       // The others wait for what there is to tell as much as this one for them.
       if (up) {
         this.#heardAt = env.now()
@@ -105,6 +112,13 @@ export class Fleet implements FleetFacts, Board {
       this.#groups.set(name, { ...shared, auditAt: this.#nextAudit(1), auditFrom })
     }
     for (const shared of before.values()) void this.#depart(shared, false)
+    this.#samples.use(
+      Array.from(this.#groups.values(), ({ ledger, keys }) => ({
+        upstream: ledger.upstream,
+        keys,
+        members: () => ledger.members,
+      })),
+    )
   }
 
   /** @param required whether readiness asks for it from now on */
@@ -115,6 +129,7 @@ export class Fleet implements FleetFacts, Board {
 
   start(): void {
     this.#link.start()
+    this.#samples.start()
     this.#arm()
   }
 
@@ -128,7 +143,8 @@ export class Fleet implements FleetFacts, Board {
     // What is still to be heard must not be taken in any more.
     const groups = this.#groups
     this.#groups = new Map()
-    await Promise.all(Array.from(groups.values(), (shared) => this.#depart(shared, replaced)))
+    const departures = Array.from(groups.values(), (shared) => this.#depart(shared, replaced))
+    await Promise.all([...departures, this.#samples.stop()])
     await this.#link.stop()
   }
 
@@ -197,7 +213,10 @@ export class Fleet implements FleetFacts, Board {
       if (this.#groups.get(ledger.upstream.name.toLowerCase()) !== shared) return
       const { resets } = ledger
       ledger.hear(telling, heard, (startedAt + endedAt) / 2, endedAt)
-      if (ledger.resets > resets) this.#warnLoss(endedAt)
+      if (ledger.resets > resets) {
+        this.#warnLoss(endedAt)
+        this.#samples.forget()
+      }
       this.#warnAlone(shared, endedAt)
       if (heard.probes.size > 0) for (const hear of this.#records) hear(ledger.upstream, heard.probes)
       if (endedAt >= shared.auditAt) void this.#audit(shared)
@@ -327,6 +346,15 @@ export class Fleet implements FleetFacts, Board {
 
   peer(upstream: Upstream, peer: Peer): FleetPeerFacts | undefined {
     return this.#groups.get(upstream.name.toLowerCase())?.ledger.about(peer, this.#env.now())
+  }
+
+  samples(
+    upstream: Upstream,
+    tracks: readonly string[],
+    from: number,
+    to: number,
+  ): Promise<FleetSamples | undefined> {
+    return this.#samples.hear(upstream, tracks, from, to)
   }
 
   // For probes.

@@ -8,6 +8,8 @@ export interface GroupKeys {
   readonly members: string
   /** Begins the key of what one instance has told, with its id after it. */
   readonly told: string
+  /** Begins the key of a minute's samples, with the minute after it; see sample-scripts.ts. */
+  readonly samples: string
 }
 
 /**
@@ -23,7 +25,13 @@ const format = 1
  */
 export function groupKeys(prefix: string, group: string, upstream: string): GroupKeys {
   const tag = `${prefix}:{${clean(group)}/${clean(upstream.toLowerCase())}}:${format}`
-  return { state: `${tag}:state`, changed: `${tag}:changed`, members: `${tag}:members`, told: `${tag}:told:` }
+  return {
+    state: `${tag}:state`,
+    changed: `${tag}:changed`,
+    members: `${tag}:members`,
+    told: `${tag}:told:`,
+    samples: `${tag}:samples:`,
+  }
 }
 
 /** The first closing brace would end the hash tag, and an empty tag is none. */

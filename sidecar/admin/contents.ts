@@ -9,6 +9,7 @@ GET  /status/             the state of everything, in the shape of Angie's API
 GET  /metrics             for Prometheus
 GET  /metrics/angie       for Prometheus, under the names of Angie's template "all"
 GET  /explain/UPSTREAM    why a request would go where it would go; ?format=text
+GET  /canary/UPSTREAM     whether track canary does worse than track stable; ?format=text
 GET  /config              the configuration that runs; ?format=yaml or json
 POST /reload              read the configuration anew
 `

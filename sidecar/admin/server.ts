@@ -3,6 +3,7 @@ import { type AddressInfo, isIPv4 } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Address } from '../../feedback/peer.ts'
 import type { Answer } from './answer.ts'
+import { canary } from './canary.ts'
 import { contents } from './contents.ts'
 import { explain } from './explain.ts'
 import type { Facts } from './facts.ts'
@@ -169,6 +170,7 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   metrics(app, facts)
   const status = (request: FastifyRequest, reply: FastifyReply) => carry(statusOf(request, facts), reply)
   for (const url of ['/status', '/status/*']) app.all(url, status)
+  canary(app, facts)
   if (options.readonly) return app
   contents(app, facts)
   explain(app, facts)

@@ -112,6 +112,7 @@ export function fleet(over: Partial<FleetFacts> = {}, heard: Partial<FleetPeerFa
       ejections: 1,
       ...heard,
     }),
+    samples: async () => ({ parts: new Map(), instances: 0, lack: undefined }),
     ...over,
   }
 }
