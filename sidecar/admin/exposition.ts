@@ -1,3 +1,5 @@
+import type { Exemplar } from '../../feedback/exemplar.ts'
+
 /** The text forms that Prometheus reads. */
 export const formats = {
   text: 'text/plain; version=0.0.4; charset=utf-8',
@@ -57,6 +59,7 @@ export class Exposition {
    * @param labels without the closing brace, at least one: `{peer="a"`
    * @param bounds upper bounds, one less than there are buckets
    * @param bucket how many values fell into a bucket, by its place
+   * @param exemplar a value of a bucket whose trace is kept; only OpenMetrics has a place for it
    */
   histogram(
     name: string,
@@ -64,15 +67,18 @@ export class Exposition {
     bounds: readonly number[],
     bucket: (at: number) => number,
     sum: number,
+    exemplar: (at: number) => Exemplar | undefined = () => undefined,
   ): void {
+    const open = this.format === 'open'
     let count = 0
     let text = ''
-    for (let at = 0; at < bounds.length; at += 1) {
+    for (let at = 0; at <= bounds.length; at += 1) {
+      const bound = bounds[at]
       count += bucket(at)
-      text += `${name}_bucket${labels},le="${this.bound(bounds[at]!)}"} ${count}\n`
+      text += `${name}_bucket${labels},le="${bound === undefined ? '+Inf' : this.bound(bound)}"} ${count}`
+      const example = open ? exemplar(at) : undefined
+      text += example === undefined ? '\n' : ` ${exemplarText(example)}\n`
     }
-    count += bucket(bounds.length)
-    text += `${name}_bucket${labels},le="+Inf"} ${count}\n`
     this.#text.push(`${text}${name}_sum${labels}} ${number(sum)}\n${name}_count${labels}} ${count}\n`)
   }
 
@@ -88,6 +94,11 @@ export class Exposition {
     this.#text = []
     return text
   }
+}
+
+/** What OpenMetrics adds to a sample: the trace, the value and when it was. */
+function exemplarText({ traceId, spanId, ms, wallAt }: Exemplar): string {
+  return `# {trace_id="${traceId}",span_id="${spanId}"} ${ms / 1000} ${wallAt / 1000}`
 }
 
 function number(value: number): string {

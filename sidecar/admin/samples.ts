@@ -1,3 +1,4 @@
+import { type Exemplar, exemplarSize, readExemplar } from '../../feedback/exemplar.ts'
 import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
 import type { FleetGroupFacts } from '../../feedback/fleet/facts.ts'
 import { connsLimit, downtime, throttle } from '../../feedback/health.ts'
@@ -104,7 +105,15 @@ function answers(out: Exposition, name: string, { upstream }: GroupSeries): void
 function requestTimes(out: Exposition, name: string, { upstream }: GroupSeries): void {
   for (const track of upstream.tracks.values()) {
     const labels = trackLabels(upstream, track).slice(0, -1)
-    out.histogram(name, labels, bounds, (at) => track.duration(at), track.get('requestMs') / 1000)
+    const seconds = track.get('requestMs') / 1000
+    out.histogram(
+      name,
+      labels,
+      bounds,
+      (at) => track.duration(at),
+      seconds,
+      (at) => track.exemplar(at),
+    )
   }
 }
 
@@ -135,12 +144,29 @@ function average(of: PeerField): PeerSampler {
   return ofPeer(({ zone, first }) => zone.peers[of][first.index]! / 1000 || undefined)
 }
 
-function histogram(buckets: (zone: Zone) => readonly Column[], total: (zone: Zone) => Column): PeerSampler {
+/** @param exemplars by bucket; left out where none are kept */
+function histogram(
+  buckets: (zone: Zone) => readonly Column[],
+  total: (zone: Zone) => Column,
+  exemplars?: (zone: Zone) => readonly Float64Array[],
+): PeerSampler {
   return (out, name, series) => {
     const columns = buckets(series.zone)
     const seconds = sum(series, total(series.zone)) / 1000
-    out.histogram(name, series.labels, bounds, (at) => sum(series, columns[at]!), seconds)
+    const kept = exemplars?.(series.zone)
+    const bucket = (at: number) => sum(series, columns[at]!)
+    out.histogram(name, series.labels, bounds, bucket, seconds, kept && ((at) => newest(series, kept[at]!)))
   }
+}
+
+/** Of peers that share one set of labels the last to have one. */
+function newest({ peers }: Series, exemplars: Float64Array): Exemplar | undefined {
+  let last: Exemplar | undefined
+  for (const { index } of peers) {
+    const one = readExemplar(exemplars, exemplarSize * index)
+    if (one !== undefined && (last === undefined || one.wallAt > last.wallAt)) last = one
+  }
+  return last
 }
 
 const learns = ({ group }: Series) => group.upstream.learning !== undefined
@@ -222,6 +248,7 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
     histogram(
       (zone) => zone.headerHistogram,
       (zone) => zone.headerSum,
+      (zone) => zone.headerExemplars,
     ),
   ],
   [

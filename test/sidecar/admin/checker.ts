@@ -6,9 +6,12 @@ export interface Family {
   readonly help: string
   /** Sample name with its labels as written → value. */
   readonly samples: Map<string, number>
+  /** The same key → what stands behind it: `{trace_id="…"} value timestamp`. */
+  readonly exemplars: Map<string, string>
 }
 
 const sampleLine = /^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$/
+const exemplarEnd = / # (\{.*\}) (\S+) (\d+(?:\.\d+)?)$/
 const labelPair = /^([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\\\|\\"|\\n)*)"(?:,|$)/
 const suffixes: Readonly<Record<string, readonly string[]>> = {
   counter: [''],
@@ -37,7 +40,7 @@ export function read(text: string, format: 'text' | 'open' = 'text'): Map<string
         if (!(rest in suffixes)) throw fail('unknown type')
         if (rest === 'counter' && (format === 'open') === name.endsWith('_total'))
           throw fail('name of a counter')
-        current = { name, type: rest, help: help[1], samples: new Map() }
+        current = { name, type: rest, help: help[1], samples: new Map(), exemplars: new Map() }
         families.set(name, current)
       }
       continue
@@ -46,18 +49,24 @@ export function read(text: string, format: 'text' | 'open' = 'text'): Map<string
       if (format === 'text') continue
       throw fail('a comment')
     }
-    const parts = sampleLine.exec(line)
+    const exemplar = format === 'open' ? exemplarEnd.exec(line) : null
+    const sample = exemplar === null ? line : line.slice(0, exemplar.index)
+    const parts = sampleLine.exec(sample)
     if (!parts || current === undefined) throw fail('not a sample')
     const [, name = '', labels, value = ''] = parts
     const ends = current.type === 'counter' && format === 'open' ? ['_total'] : suffixes[current.type]!
     if (!ends.some((end) => name === current?.name + end)) throw fail('a sample of another family')
     readLabels(labels, fail)
     if (!/^[+-]?(\d+(\.\d+)?(e[+-]?\d+)?|Inf)$|^NaN$/.test(value)) throw fail('not a number')
-    const key = line.slice(0, line.length - value.length - 1)
+    const key = sample.slice(0, sample.length - value.length - 1)
     if (current.samples.has(key)) throw fail('a series stands twice')
     const number = Number(value.replace('Inf', 'Infinity'))
     if (current.type !== 'gauge' && number < 0) throw fail('below zero')
     current.samples.set(key, number)
+    if (exemplar === null) continue
+    if (!name.endsWith('_bucket')) throw fail('an exemplar of no bucket')
+    readExemplar(exemplar, key, fail)
+    current.exemplars.set(key, exemplar[0].slice(3))
   }
   for (const family of families.values()) if (family.type === 'histogram') checkHistogram(family)
   return families
@@ -73,6 +82,19 @@ function readLabels(text: string | undefined, fail: (what: string) => Error): vo
     names.add(pair[1]!)
     rest = rest.slice(pair[0].length)
   }
+}
+
+/** An exemplar belongs to its bucket, and its labels have no more than 128 characters (OpenMetrics 1.0). */
+function readExemplar(
+  [, labels = '', value = '']: RegExpExecArray,
+  key: string,
+  fail: (what: string) => Error,
+): void {
+  const inside = labels.slice(1, -1)
+  readLabels(inside, fail)
+  if (inside.replace(/[="]|",/g, '').length > 128) throw fail('an exemplar with too long labels')
+  const bound = Number(/le="([^"]*)"/.exec(key)?.[1]?.replace('+Inf', 'Infinity'))
+  if (!(Number(value) <= bound)) throw fail('an exemplar of another bucket')
 }
 
 /** Buckets must rise to `+Inf`, which is the count, and each set of labels must have a sum. */
