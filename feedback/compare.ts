@@ -27,7 +27,7 @@ export interface LatencyComparison extends RankSum {
 }
 
 /**
- * Compares two sides, in a few turns, each of some milliseconds.
+ * Compares two sides, in turns of a few milliseconds.
  *
  * Times are compared by their logarithms, so that a shift is a factor: answer times are as spread as they are long, and
  * "20 % slower" is then one number for fast and slow answers, with an interval of its own. The estimate is the median of
@@ -45,7 +45,9 @@ export function* comparing(baseline: Pooled, canary: Pooled): Generator<undefine
         )
       : undefined
   if (baseline.times.length === 0 || canary.times.length === 0) return { errors, latency: undefined }
-  const [xs, ys] = [logarithms(baseline.times), logarithms(canary.times)]
+  const xs = logarithms(baseline.times)
+  yield
+  const ys = logarithms(canary.times)
   yield
   const { u, p, ties } = rankSum(xs, ys)
   yield

@@ -36,16 +36,20 @@ export function rankSum(xs: Float64Array, ys: Float64Array): RankSum {
 
 /** @returns `tied` is the sum of t³ - t over groups of t values that are the same */
 function countPairs(xs: Float64Array, ys: Float64Array): { u: number; tied: number } {
-  let [i, j, u, tied] = [0, 0, 0, 0]
+  let i = 0
+  let j = 0
+  let u = 0
+  let tied = 0
   while (i < xs.length || j < ys.length) {
     const value = j === ys.length || (i < xs.length && xs[i]! <= ys[j]!) ? xs[i]! : ys[j]!
-    const [fromX, fromY] = [i, j]
+    const before = i
+    const seen = i + j
     while (i < xs.length && xs[i] === value) i++
+    const sameX = i - before
     while (j < ys.length && ys[j] === value) j++
-    const [sameX, sameY] = [i - fromX, j - fromY]
-    u += sameY * (fromX + sameX / 2)
-    const same = sameX + sameY
-    tied += same ** 3 - same
+    const same = i + j - seen
+    u += (same - sameX) * (before + sameX / 2)
+    if (same > 1) tied += same ** 3 - same
   }
   return { u, tied }
 }

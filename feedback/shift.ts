@@ -11,13 +11,16 @@ import { outside } from './rank-sum.ts'
  * other does, and the number is found by halving.
  */
 
+/** So many in a turn: a millisecond or two. */
+const halvingsAtOnce = 8
+
 /** A shift, and where it lies; no interval where the samples are too small for the confidence. */
 export type Shift =
   | Estimate
   | { readonly estimate: number; readonly low: undefined; readonly high: undefined }
 
 /**
- * The shift from the first sample to the second. It takes a few turns, each short.
+ * The shift from the first sample to the second. It takes some turns, each short.
  * @param xs, ys in ascending order, finite, neither empty
  * @param ties whether any two of all values are the same
  */
@@ -29,29 +32,28 @@ export function* shift(
 ): Generator<undefined, Shift> {
   const pairs = xs.length * ys.length
   const middle = Math.ceil(pairs / 2)
-  const lower = nthDifference(xs, ys, middle)
-  yield
+  const lower = yield* nthDifference(xs, ys, middle)
   const single = pairs % 2 === 1 || countUpTo(xs, ys, lower) > middle
   const upper = single ? lower : leastAbove(xs, ys, lower)
   const estimate = (lower + upper) / 2
   const beyond = outside(xs.length, ys.length, ties, confidence)
   if (beyond === undefined) return { estimate, low: undefined, high: undefined }
-  const low = nthDifference(xs, ys, beyond + 1)
-  yield
-  const high = nthDifference(xs, ys, pairs - beyond)
+  const low = yield* nthDifference(xs, ys, beyond + 1)
+  const high = yield* nthDifference(xs, ys, pairs - beyond)
   const interval: Interval = { low, high }
   return { estimate, ...interval }
 }
 
 /** The nth smallest difference of a value of `ys` less one of `xs`, from 1. */
-function nthDifference(xs: Float64Array, ys: Float64Array, nth: number): number {
+function* nthDifference(xs: Float64Array, ys: Float64Array, nth: number): Generator<undefined, number> {
   let low = ys[0]! - xs.at(-1)!
   let high = ys.at(-1)! - xs[0]!
   let below = countUpTo(xs, ys, low)
   if (below >= nth) return low
   let upTo = xs.length * ys.length
   // Until it is the only one in between, or nobody will ever see which one it is.
-  while (upTo - below > 1 && high - low > 1e-9) {
+  for (let halvings = 1; upTo - below > 1 && high - low > 1e-9; halvings++) {
+    if (halvings % halvingsAtOnce === 0) yield
     const middle = (low + high) / 2
     const count = countUpTo(xs, ys, middle)
     if (count >= nth) [high, upTo] = [middle, count]
@@ -64,8 +66,8 @@ function nthDifference(xs: Float64Array, ys: Float64Array, nth: number): number 
 function countUpTo(xs: Float64Array, ys: Float64Array, most: number): number {
   let count = 0
   let j = 0
-  for (const x of xs) {
-    while (j < ys.length && ys[j]! - x <= most) j++
+  for (let i = 0; i < xs.length; i++) {
+    while (j < ys.length && ys[j]! - xs[i]! <= most) j++
     count += j
   }
   return count
@@ -75,9 +77,9 @@ function countUpTo(xs: Float64Array, ys: Float64Array, most: number): number {
 function leastAbove(xs: Float64Array, ys: Float64Array, than: number): number {
   let least = Number.POSITIVE_INFINITY
   let j = 0
-  for (const x of xs) {
-    while (j < ys.length && ys[j]! - x <= than) j++
-    if (j < ys.length) least = Math.min(least, ys[j]! - x)
+  for (let i = 0; i < xs.length; i++) {
+    while (j < ys.length && ys[j]! - xs[i]! <= than) j++
+    if (j < ys.length) least = Math.min(least, ys[j]! - xs[i]!)
   }
   return least
 }

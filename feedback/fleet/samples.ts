@@ -30,7 +30,7 @@ export interface SamplesEnv {
 }
 
 /** How often what is new is told, milliseconds, and by how much of it sooner or later. */
-const tellEvery = 5000
+const tellEvery = 3000
 const jitter = 0.1
 /** So many minutes of a group are told at a time at most: after a loss there may be an hour of them. */
 const minutesAtOnce = 4
