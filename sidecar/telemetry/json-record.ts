@@ -10,13 +10,18 @@ import { escapeJson } from './log-format.ts'
  * made for every request; `null` is what is not known.
  */
 export function jsonRecord(call: Call): string {
-  const { attempts } = call
+  const { attempts, trace } = call
   const ended = call.endedAt || monotonic()
   let line = `{"time":"${utcTime(Date.now())}","request_id":"${call.requestId(drawRequestId)}"`
+  if (trace !== undefined) {
+    // As OpenTelemetry names them in logs of others' formats.
+    line += `,"trace_id":"${trace.traceId}","span_id":"${trace.spanId}","trace_flags":"${trace.sampled ? '01' : '00'}"`
+  }
   line += `,"client":${text(call.remoteAddr)},"method":${text(call.originalMethod ?? call.method)}`
   line += `,"host":${text(call.host)},"path":${text(call.target)}`
   line += `,"status":${call.endStatus},"bytes":${call.bytesSent},"request_bytes":${call.requestLength}`
   line += `,"duration_ms":${ms(ended - call.startedAt)},"upstream":${textOrNull(call.upstream)}`
+  line += `,"track":${word(attempts.at(-1)?.peer?.options.track ?? call.track)}`
   if (call.queueMs !== undefined) line += `,"queue_ms":${ms(call.queueMs)}`
   line += `,"denial":${word(call.denial)},"user_agent":${textOrNull(call.header('user-agent') ?? '')}`
   line += ',"attempts":['
@@ -25,7 +30,8 @@ export function jsonRecord(call: Call): string {
 }
 
 function record(attempt: Attempt): string {
-  let line = `{"peer":${text(attempt.address)},"pick":${word(attempt.pick)}`
+  let line = `{"peer":${text(attempt.address)},"track":${word(attempt.peer?.options.track)}`
+  line += `,"pick":${word(attempt.pick)}`
   line += `,"ending":${word(attempt.ending)},"reason":${word(attempt.reason)}`
   line += `,"status":${attempt.status ?? null},"connect_ms":${ms(attempt.connectMs)}`
   line += `,"header_ms":${ms(attempt.headerMs)},"response_ms":${ms(attempt.responseMs)}`
@@ -33,7 +39,7 @@ function record(attempt: Attempt): string {
   return `${line},"reused":${attempt.reused}}`
 }
 
-/** One of our own words: nothing in it to escape. */
+/** One of our own words, or a track, whose name has nothing in it to escape either. */
 const word = (value: string | undefined): string => (value ? `"${value}"` : 'null')
 const text = (value: string): string => `"${escapeJson(value)}"`
 const textOrNull = (value: string): string => (value === '' ? 'null' : text(value))

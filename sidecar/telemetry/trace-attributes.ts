@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api'
-import { type Call, findHeader } from '../../feedback/call.ts'
+import type { Call } from '../../feedback/call.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { SentRequest } from './tracing.ts'
@@ -36,19 +36,18 @@ export class Methods {
 export function requestAttributes(call: Call, methods: Methods): Attributes {
   const { target, remoteAddr } = call
   const question = target.indexOf('?')
+  const asked = askedFor(call)
   const attributes = methods.attributes(call.originalMethod ?? call.method)
-  attributes['url.scheme'] = call.scheme
+  attributes['url.scheme'] = asked.scheme
   attributes['url.path'] = question < 0 ? target : target.slice(0, question)
   if (question >= 0) attributes['url.query'] = withoutSecrets(target.slice(question + 1))
-  const asked = askedHost(call.rawHeaders)
   if (asked.host !== '') {
     attributes['server.address'] = asked.host
-    attributes['server.port'] = asked.port ?? (call.scheme === 'https' ? 443 : 80)
+    attributes['server.port'] = asked.port
   }
   attributes['network.protocol.version'] = call.httpVersion
   if (!remoteAddr.startsWith('unix:')) attributes['client.address'] = remoteAddr
-  const agent = findHeader(call.rawHeaders, 'user-agent')
-  if (agent !== undefined && agent !== '') attributes['user_agent.original'] = agent
+  if (asked.agent !== '') attributes['user_agent.original'] = asked.agent
   return attributes
 }
 
@@ -61,7 +60,7 @@ export function socketAttributes(call: Call): Attributes {
 
 /** Of the same, when it ends. */
 export function responseAttributes(call: Call): Attributes {
-  const { status, location, upstream, denial } = call
+  const { endStatus: status, location, upstream, denial } = call
   const attributes: Attributes = {}
   if (location !== '') attributes['http.route'] = location
   if (status > 0) attributes['http.response.status_code'] = status
@@ -74,10 +73,12 @@ export function responseAttributes(call: Call): Attributes {
 
 /** What went wrong with a request; undefined where nothing did, or it was the client's doing. */
 export function requestError(call: Call): string | undefined {
-  if (call.status >= 500) return `${call.status}`
-  const last = call.completed ? undefined : call.attempts.at(-1)
+  const { endStatus } = call
+  if (endStatus >= 500) return `${endStatus}`
+  if (call.completed || endStatus === 499) return undefined
   // The client has its status already, and gets no more than a part of the body.
-  return last?.failed && last.next === false ? last.reason : undefined
+  const last = call.attempts.at(-1)
+  return last?.failed && !last.next ? last.reason : undefined
 }
 
 /** Of an attempt's span, as it begins. */
@@ -170,18 +171,46 @@ function withoutSecrets(text: string): string {
 
 const hide = (text: string): string => text.replace(credential, '$1REDACTED')
 
-/** Host and port that the client asked for, before any proxy: what proxies tell of that goes before `Host`. */
-function askedHost(rawHeaders: readonly string[]): { host: string; port: number | undefined } {
-  const forwarded = findHeader(rawHeaders, 'forwarded')
-  const told = forwarded === undefined ? undefined : /(?:^|[;,\s])host="?([^",;\s]+)/i.exec(forwarded)?.[1]
-  const names = [told, findHeader(rawHeaders, 'x-forwarded-host'), findHeader(rawHeaders, 'host')]
-  for (const name of names) {
-    const found = name === undefined ? null : authorityForm.exec(name)
-    if (found === null) continue
-    const [, host = '', port] = found
-    return { host: host.toLowerCase(), port: port === undefined ? undefined : Number(port) }
+/** What the client asked for before any proxy: what proxies tell of that goes before the request's own fields. */
+interface Asked {
+  readonly scheme: string
+  /** Lower case; empty where it is not known. */
+  readonly host: string
+  readonly port: number
+  readonly agent: string
+}
+
+/** All in one pass, since it is done for every request that is traced, kept or not. */
+function askedFor({ rawHeaders, scheme: own }: Call): Asked {
+  let [host, agent, proto, original, forwarded] = ['', '', '', '', '']
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    const value = rawHeaders[i + 1]!
+    switch (name.length) {
+      case 4:
+        if (name === 'host' || name.toLowerCase() === 'host') host = value
+        break
+      case 9:
+        if (name.toLowerCase() === 'forwarded') forwarded = value
+        break
+      case 10:
+        if (name === 'user-agent' || name.toLowerCase() === 'user-agent') agent = value
+        break
+      case 16:
+        if (name.toLowerCase() === 'x-forwarded-host') original = value
+        break
+      case 17:
+        if (name.toLowerCase() === 'x-forwarded-proto') proto = value
+    }
   }
-  return { host: '', port: undefined }
+  if (forwarded !== '') {
+    original = /(?:^|[;,\s])host="?([^",;\s]+)/i.exec(forwarded)?.[1] ?? original
+    proto = /(?:^|[;,\s])proto="?([^",;\s]+)/i.exec(forwarded)?.[1] ?? proto
+  }
+  const scheme = /^https?\b/i.exec(proto)?.[0]?.toLowerCase() ?? own
+  const found = (original === '' ? null : authorityForm.exec(original)) ?? authorityForm.exec(host)
+  const port = found?.[2] === undefined ? (scheme === 'https' ? 443 : 80) : Number(found[2])
+  return { scheme, host: found?.[1]?.toLowerCase() ?? '', port, agent }
 }
 
 /** `example.com:8080` or `[::1]`, the first of a list. */
