@@ -17,8 +17,10 @@ import {
   peerFleetLine,
 } from './explain-fleet.ts'
 import { agentNotes, explainProbes, type ProbeExplanation, probeLine } from './explain-probes.ts'
+import { explainSplit, type SplitExplanation, splitLines } from './explain-split.ts'
 import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
 import { upstreamOf } from './health.ts'
+import { leftToBackups } from './series.ts'
 import { rounded } from './tree.ts'
 
 /** Why a request that came now would go where it would go. Times in milliseconds, shares 0 to 1. */
@@ -28,6 +30,8 @@ export interface Explanation {
   /** Whether its only peer is asked whatever its failures, since there is nobody else. */
   readonly single: boolean
   readonly peers: readonly PeerExplanation[]
+  /** Undefined where requests are not split over tracks. */
+  readonly split: SplitExplanation | undefined
   readonly retries: Retries
   /** Undefined where the group is not shared with other instances. */
   readonly fleet: FleetExplanation | undefined
@@ -57,7 +61,7 @@ export interface PeerExplanation {
   readonly expected: number | undefined
   readonly waiting: number | undefined
   readonly waiting_age: number | undefined
-  /** The share by `expected` alone, whatever is in progress; undefined where that is not known. */
+  /** The share by `expected` alone, within its track; undefined where that is not known. */
   readonly fair_share: number | undefined
   /** What the peer reports of itself; undefined where the method does not go by that. */
   readonly report: Reporting | undefined
@@ -127,8 +131,9 @@ export function explainUpstream(group: UpstreamFacts, now: number, fleet?: Fleet
     })),
   }
   const { name, method, single } = upstream
-  const facts = { upstream: name, method, single, peers, retries, fleet: about }
-  return { ...facts, text: toText(facts) }
+  const split = explainSplit(group, shares.primary)
+  const facts = { upstream: name, method, single, peers, split, retries, fleet: about }
+  return { ...facts, text: toText(facts, leftToBackups(shares.primary)) }
 }
 
 function list(
@@ -140,9 +145,11 @@ function list(
 ): PeerExplanation[] {
   const excluded = peers.map((peer) => group.exclusion(peer, now))
   const expected = peers.map((peer) => group.expected(peer, now))
-  // Fair is a share inverse to the expected time, among those that may be picked.
+  // Fair is a share inverse to the expected time, among those that may be picked instead.
   const speed = peers.map((_, i) => (excluded[i] === undefined && expected[i]! > 0 ? 1 / expected[i]! : 0))
-  const total = speed.reduce((sum, one) => sum + one, 0)
+  const circle = ({ options }: Peer) => (group.split && !options.backup ? options.track : '')
+  const total = sums(peers.map(circle), speed)
+  const whole = sums(peers.map(circle), shares)
   const learns = group.upstream.learning !== undefined
   return peers.map((peer, i) => {
     const numbers = peer.zone.peers
@@ -163,7 +170,8 @@ function list(
       expected: expected[i] === undefined ? undefined : rounded(expected[i]),
       waiting: learns ? numbers.waiting[at]! : undefined,
       waiting_age: learns ? rounded(waitingAge(peer, now)) : undefined,
-      fair_share: total > 0 && expected[i] !== undefined ? rounded(speed[i]! / total) : undefined,
+      fair_share:
+        total[i]! > 0 && expected[i] !== undefined ? rounded((speed[i]! / total[i]!) * whole[i]!) : undefined,
       report: reporting(peer, group.upstream, now),
       agent: agentOrders(peer),
       probes: explainProbes(group.probes(peer), now),
@@ -172,18 +180,25 @@ function list(
   })
 }
 
-function toText(about: Omit<Explanation, 'text'>): string {
+/** Of each number the sum over those of its kind. */
+function sums(kinds: readonly string[], numbers: readonly number[]): number[] {
+  const found = new Map<string, number>()
+  for (const [i, kind] of kinds.entries()) found.set(kind, (found.get(kind) ?? 0) + (numbers[i] ?? 0))
+  return kinds.map((kind) => found.get(kind)!)
+}
+
+/** @param left part of the requests that the backups have now */
+function toText(about: Omit<Explanation, 'text'>, left: number): string {
   const lines = [`upstream ${about.upstream}, ${about.method}${about.single ? ', a single peer' : ''}`]
-  const primaries = about.peers.filter(({ backup }) => !backup)
-  const standby = primaries.some(({ excluded }) => excluded === undefined)
   for (const peer of about.peers) {
     const lease = leaseNote(peer.fleet?.lease)
-    const share = `${(100 * peer.share).toFixed(1)} %`
+    const part = peer.backup && left > 0 ? left : 1
+    const share = `${(100 * part * peer.share).toFixed(1)} %`
     let what =
       peer.excluded === undefined ? share : `none, ${peer.excluded}${lease === undefined ? '' : `: ${lease}`}`
     if (peer.backup) {
       what =
-        peer.excluded !== undefined || !standby
+        peer.excluded !== undefined || left > 0
           ? `${what} (backup)`
           : `${share} once no primary is ready (backup)`
     }
@@ -200,6 +215,7 @@ function toText(about: Omit<Explanation, 'text'>): string {
     for (const probe of peer.probes) lines.push(`    ${probeLine(probe)}`)
     if (peer.fleet) lines.push(`    ${peerFleetLine(peer.fleet)}`)
   }
+  if (about.split) for (const line of splitLines(about.split)) lines.push(`  ${line}`)
   const { requests, retries, waiting, budgets } = about.retries
   lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
   for (const { location, ratio, min, window, recent, allows } of budgets) {

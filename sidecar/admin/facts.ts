@@ -76,6 +76,8 @@ export interface UpstreamFacts {
   /**
    * Chance of each peer if a request came now, in the order of `upstream.peers`, and of `upstream.backups` as
    * they would share what the primaries leave to them. Each list sums to 1, or is all 0 when nobody in it is ready.
+   * Where requests are split the primaries' may sum to anything in between: what a track and `stable` lack peers for
+   * is left to the backups. It goes by the percentages then, whatever a variable may say.
    */
   shares(now: number): { readonly primary: readonly number[]; readonly backup: readonly number[] }
   /** Why the peer would get no request now; undefined when it would. */

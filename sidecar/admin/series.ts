@@ -25,8 +25,7 @@ export interface Series {
 export function seriesOf(group: UpstreamFacts, fleet: FleetFacts | undefined, now: number): Series[] {
   const { upstream } = group
   const { primary, backup } = group.shares(now)
-  // Backups get a share only where no primary has one.
-  const standby = primary.some((share) => share > 0)
+  const left = leftToBackups(primary)
   const found = new Map<string, { peers: Peer[]; retired: boolean; share: number }>()
   const add = (peer: Peer, retired: boolean, share: number) => {
     const labels = `{upstream="${escapeLabel(upstream.name)}",peer="${escapeLabel(peer.name)}",track="${escapeLabel(peer.options.track)}"`
@@ -39,7 +38,7 @@ export function seriesOf(group: UpstreamFacts, fleet: FleetFacts | undefined, no
     entry.share += share
   }
   for (const [i, peer] of upstream.peers.entries()) add(peer, false, primary[i] ?? 0)
-  for (const [i, peer] of upstream.backups.entries()) add(peer, false, standby ? 0 : (backup[i] ?? 0))
+  for (const [i, peer] of upstream.backups.entries()) add(peer, false, left * (backup[i] ?? 0))
   for (const peer of retiredOf(upstream)) add(peer, true, 0)
   return Array.from(found, ([labels, { peers, retired, share }]) => ({
     group,
@@ -51,6 +50,16 @@ export function seriesOf(group: UpstreamFacts, fleet: FleetFacts | undefined, no
     fleet: fleet && together(peers.flatMap((peer) => fleet.peer(upstream, peer) ?? [])),
     labels,
   }))
+}
+
+/**
+ * What part of the requests no primary is there for, 0 to 1: it is the backups'. Where requests are split it may be any.
+ * @param primary shares of the primaries
+ */
+export function leftToBackups(primary: readonly number[]): number {
+  const left = 1 - primary.reduce((sum, share) => sum + share, 0)
+  // Sums of what makes up 1 miss it by rounding.
+  return left < 1e-9 ? 0 : left
 }
 
 /** The sum over a series, its averages being the first one's, as everywhere; undefined for nothing. */

@@ -4,14 +4,20 @@ import { stableTrack } from '../../feedback/track.ts'
 import type { Ask, Balancer } from './method.ts'
 import { murmur2 } from './murmur2.ts'
 
+/** A text with variables as configured, and how it is read. */
+export interface CallText {
+  readonly text: string
+  readonly read: (call: Call) => string
+}
+
 /** Which track a request goes to. */
 export interface SplitRule {
   /** A value that names a track sends the request there; undefined: nothing is read. */
-  readonly variable: ((call: Call) => string) | undefined
+  readonly variable: CallText | undefined
   /** Percent by track in the order written, with two decimals at most; what is left to 100 goes to `stable`. */
   readonly percents: ReadonlyMap<string, number>
   /** What the percentages are taken of; undefined: every request is drawn by itself. */
-  readonly key: ((call: Call) => string) | undefined
+  readonly key: CallText | undefined
 }
 
 /** Hashes are below. */
@@ -24,7 +30,7 @@ const range = 2 ** 32
  */
 export class Split implements Balancer {
   readonly heedsStuck: boolean
-  readonly #rule: SplitRule
+  readonly rule: SplitRule
   readonly #peers: readonly Peer[]
   readonly #parts = new Map<string, Part>()
   readonly #stable: Part | undefined
@@ -38,7 +44,7 @@ export class Split implements Balancer {
    * @param make the method at work on one list
    */
   constructor(peers: readonly Peer[], rule: SplitRule, make: (peers: readonly Peer[]) => Balancer) {
-    this.#rule = rule
+    this.rule = rule
     this.#peers = peers
     const lists = new Map<string, { peers: Peer[]; places: number[] }>()
     for (const [place, peer] of peers.entries()) {
@@ -71,11 +77,11 @@ export class Split implements Balancer {
    * @param dice asked where the request is drawn by itself
    */
   trackOf(call: Call, dice: { random(): number }): string {
-    const { variable, key } = this.#rule
-    const named = variable?.(call)
+    const { variable, key } = this.rule
+    const named = variable?.read(call)
     if (named !== undefined && this.#parts.has(named)) return named
     if (this.#names.length === 0) return stableTrack
-    return this.#trackAt(key === undefined ? dice.random() * range : murmur2(key(call)))
+    return this.#trackAt(key === undefined ? dice.random() * range : murmur2(key.read(call)))
   }
 
   #trackAt(hash: number): string {

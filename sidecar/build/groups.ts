@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
+import type { Call } from '../../feedback/call.ts'
 import type { Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Address, Peer } from '../../feedback/peer.ts'
@@ -10,8 +11,9 @@ import type { Zone } from '../../feedback/zone.ts'
 import type { Env, Method } from '../balance/method.ts'
 import { defaultMethod, methods } from '../balance/methods.ts'
 import { Group } from '../balance/pick.ts'
+import { Split, type SplitRule } from '../balance/split.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
-import type { HttpBlock, LocationBlock, ServerLine, UpstreamBlock } from '../config/model.ts'
+import type { HttpBlock, LocationBlock, ServerLine, SplitLine, UpstreamBlock } from '../config/model.ts'
 import { serverOptions } from '../config/server-options.ts'
 import { timeMs } from '../config/units.ts'
 import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
@@ -178,14 +180,27 @@ function live(
     ),
     responseTimeFactor: factor,
     fleet,
+    split: block.split !== undefined,
   })
-  const primary = method.create(upstream, upstream.peers, args, env, compile)
-  const backup =
-    upstream.backups.length > 0 ? method.create(upstream, upstream.backups, args, env, compile) : undefined
+  const make = (peers: readonly Peer[]) => method.create(upstream, peers, args, env, compile)
+  const primary = block.split
+    ? new Split(upstream.peers, splitRule(block.split, compile), make)
+    : make(upstream.peers)
+  const backup = upstream.backups.length > 0 ? make(upstream.backups) : undefined
   const options = poolOptions(block)
   const pool = old?.pool ?? new Pool(seated.zone, options)
   pool.configure(options)
   return { balancing: new Group(upstream, primary, backup), pool }
+}
+
+/** How requests are split, its variables compiled. */
+function splitRule(
+  { by, percent, key }: SplitLine,
+  compile: (text: string) => (call: Call) => string,
+): SplitRule {
+  const reader = (text: string | undefined) =>
+    text === undefined ? undefined : { text, read: compile(text) }
+  return { variable: reader(by), percents: new Map(Object.entries(percent ?? {})), key: reader(key) }
 }
 
 function methodOf(block: UpstreamBlock): { method: Method; args: Record<string, unknown> } {

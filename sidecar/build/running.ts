@@ -6,9 +6,9 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
-import type { BudgetFacts, ProbeFacts, Template, UpstreamFacts } from '../admin/facts.ts'
+import type { BudgetFacts, ProbeFacts, SplitFacts, Template, UpstreamFacts } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
-import { exclusion } from '../balance/pick.ts'
+import { exclusion, type Group } from '../balance/pick.ts'
 import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
@@ -213,12 +213,18 @@ function factsOf(
     exclusion: (peer, now) => exclusion(peer, upstream, now),
     expected: (peer, now) => balancing.balancerOf(peer)?.expected?.(peer, now),
     heedsStuck: primary.heedsStuck ?? false,
-    split: undefined,
+    split: splitFacts(balancing),
     shadow: undefined,
     budgets: () => (running ? budgetsOf(running, upstream.name) : []),
     probed: running?.probes.some((probe) => probe.upstream === upstream) ?? false,
     probes: (peer) => asking?.about(peer) ?? [],
   }
+}
+
+function splitFacts({ split }: Group): SplitFacts | undefined {
+  if (split === undefined) return undefined
+  const { variable, key } = split.rule
+  return { variable: variable?.text, percents: split.percents, key: key?.text }
 }
 
 function budgetsOf(running: Running, upstream: string): BudgetFacts[] {

@@ -22,6 +22,11 @@ export function nothingFound(): Found {
  */
 export function fromWords(directive: Directive, words: readonly string[], found: Found): Value {
   if (directive.off && words.length === 1 && words[0] === 'off') return 'off'
+  if (directive.inner) {
+    const [name, ...rest] = words
+    if (name === undefined) throw new Fault(wrongCount(directive))
+    return fromInner(directive, name, (inner) => fromWords(inner, rest, found))
+  }
   if (directive.split) return fromParts(directive, directive.split(words), found)
   const shape = shapeOf(directive.args)
   const literal = words.length === 1 ? shape.anyOf?.find((option) => option.const === words[0]) : undefined
@@ -70,6 +75,23 @@ export function fromParts(directive: Directive, parts: Readonly<Record<string, P
   return tidied(directive, value)
 }
 
+/**
+ * The canonical value of one occurrence of a directive whose arguments are another one.
+ * @param read the other one's value
+ * @throws Fault with nginx's text
+ */
+export function fromInner(directive: Directive, name: string, read: (inner: Directive) => Value): Value {
+  const inner = directive.inner?.find((one) => one.name === name)
+  if (inner === undefined) throw new Fault(`invalid parameter "${name}"`)
+  const value = read(inner)
+  return { [name]: isEmpty(value) ? true : value }
+}
+
+/** Whether it is an object without anything in it: the arguments of what has none. */
+export function isEmpty(value: Value): boolean {
+  return typeof value === 'object' && Object.keys(value).length === 0
+}
+
 export function wrongCount(directive: { readonly name: string }): string {
   return `invalid number of arguments in "${directive.name}" directive`
 }
@@ -77,6 +99,10 @@ export function wrongCount(directive: { readonly name: string }): string {
 /** How an argument reads in a message: as nginx would have it written. */
 export function tokenOf(directive: Directive, name: string, part: Part): string {
   if (part === true) return name
+  if (isRecord(part))
+    return Object.entries(part)
+      .map(([key, text]) => `${key}=${text}`)
+      .join(' ')
   const text = typeof part === 'string' ? part : part.join(' ')
   return directive.words?.includes(name) ? text : `${name}=${text}`
 }
@@ -130,10 +156,12 @@ function argument(directive: Directive, shape: Shape, name: string, part: Part, 
   }
   if (part === true) throw new Fault(`invalid parameter "${token}"`)
   if (shape.type === 'array') {
+    if (isRecord(part)) throw new Fault(`invalid parameter "${token}"`)
     const list = typeof part === 'string' ? [part] : part
     return list.map((text) => scalar(directive, shape.items!, text))
   }
-  if (typeof part !== 'string') throw new Fault(`invalid parameter "${token}"`)
+  if (isRecord(part) && shape.type === 'object') return part
+  if (typeof part !== 'string' || shape.type === 'object') throw new Fault(`invalid parameter "${token}"`)
   if (directive.words?.includes(name)) return scalar(directive, shape, part)
   const value = readScalar(shape, part)
   if (value !== undefined) return value
@@ -165,6 +193,10 @@ function complaint(directive: Directive, shape: Shape, text: string): string {
   }
   if (shape.format !== undefined) return `"${directive.name}" directive invalid value "${text}"`
   return `invalid value "${text}"`
+}
+
+function isRecord(part: Part): part is Readonly<Record<string, string>> {
+  return typeof part === 'object' && !Array.isArray(part)
 }
 
 function isVariable(shape: Shape): boolean {

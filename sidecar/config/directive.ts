@@ -7,8 +7,8 @@ export type Context = (typeof contexts)[number]
 /** What a directive puts into the model. */
 export type Value = string | number | boolean | readonly Value[] | { readonly [key: string]: Value }
 
-/** An argument as a text, a list of texts, or `true` for a bare word. */
-export type Part = string | readonly string[] | true
+/** An argument as a text, a list of texts, texts by name, or `true` for a bare word. */
+export type Part = string | readonly string[] | Readonly<Record<string, string>> | true
 
 /** A directive with arguments. One entry serves both syntaxes, the editor's schema and the reference. */
 export interface Directive<S extends TSchema = TSchema> {
@@ -24,6 +24,10 @@ export interface Directive<S extends TSchema = TSchema> {
   readonly words?: readonly string[]
   /** Occurrences add up to a list; otherwise a second one is a duplicate. */
   readonly many?: true
+  /** Occurrences add up to one object; an argument that stands in two of them is a duplicate. */
+  readonly merge?: true
+  /** Its arguments are another directive, one of these, name and all; in YAML that one's name is a key. */
+  readonly inner?: readonly Directive[]
   /** `off` may stand alone in place of the arguments. */
   readonly off?: true
   /** Key in the model, where it is not the name: another directive's (a second name), or a plural. */

@@ -122,7 +122,7 @@ function templateSchema(): Schema {
 function directiveSchema(entry: Directive): Schema {
   const description = entry.default === undefined ? entry.doc : `${entry.doc} Default: ${entry.default}`
   const one = occurrence(entry)
-  const list = entry.many || shapeOf(entry.args).type === 'array'
+  const list = entry.many || entry.merge || shapeOf(entry.args).type === 'array'
   return { ...(list ? oneOrMany(one) : one), description }
 }
 
@@ -131,6 +131,17 @@ function occurrence(entry: Directive): Schema {
   const shape = shapeOf(entry.args)
   const object = objectShape(entry)
   const off = entry.off ? [{ enum: ['off', false] }] : []
+  if (entry.inner) {
+    const properties = Object.fromEntries(entry.inner.map((one) => [one.name, directiveSchema(one)]))
+    const one = {
+      type: 'object',
+      additionalProperties: false,
+      minProperties: 1,
+      maxProperties: 1,
+      properties,
+    }
+    return { anyOf: [one, { type: 'string' }, ...off] }
+  }
   if (object) {
     const own = object.properties ?? {}
     // Second names of arguments have the first one's schema.
@@ -164,6 +175,16 @@ function occurrence(entry: Directive): Schema {
 function valueSchema(shape: Shape): Schema {
   if (shape.anyOf) return { anyOf: shape.anyOf.map(valueSchema) }
   if (shape.type === 'array') return oneOrMany(valueSchema(shape.items!))
+  if (shape.patternProperties) {
+    const inside = Object.entries(shape.patternProperties).map(([name, one]) => [name, valueSchema(one)])
+    const { description } = shape
+    return {
+      type: 'object',
+      description,
+      additionalProperties: false,
+      patternProperties: Object.fromEntries(inside),
+    }
+  }
   if (shape.enum) return { ...shape, enum: shape.enum.flatMap((word) => [word, ...numberOf(word)]) }
   if (isFlag(shape)) return { anyOf: [{ type: 'boolean' }, { enum: ['on', 'off'] }] }
   if (shape.type === 'number') return { anyOf: [shape, { type: 'string', pattern: '^[0-9.]+%$' }] }

@@ -243,6 +243,9 @@ export interface UpstreamBlock {
   readonly random?: MethodArgs
   readonly least_time?: MethodArgs
   readonly feedback?: MethodArgs
+  readonly split?: SplitLine
+  /** A method by its name, with its arguments: one key. Round robin is `round_robin` here. */
+  readonly shadow?: Readonly<Record<string, MethodArgs>>
   /** Idle connections to keep, a group and thread; 0 for none. */
   readonly keepalive?: number
   readonly keepalive_requests?: number
@@ -252,6 +255,16 @@ export interface UpstreamBlock {
   readonly response_time_factor?: number
   /** Keeps the group out of the fleet. */
   readonly fleet?: 'off'
+}
+
+/** Which tracks requests go to. At least one of the first two stands. */
+export interface SplitLine {
+  /** The variable whose value may name a track, with its `$`. */
+  readonly by?: string
+  /** Percent by track, with two decimals at most, above 0; at most 100 in all. */
+  readonly percent?: Readonly<Record<string, number>>
+  /** May have variables, and has one. Stands together with `percent`. */
+  readonly key?: string
 }
 
 /** A `server` line of a group. Names of hosts are looked up when the program starts, not at load. */

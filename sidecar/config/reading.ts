@@ -1,5 +1,5 @@
 import { locationKey } from './address.ts'
-import { type Found, nothingFound } from './args.ts'
+import { type Found, isEmpty, nothingFound } from './args.ts'
 import type { Block, Context, Directive, Value } from './directive.ts'
 import { foreign } from './directives/foreign.ts'
 import { directivesIn, isKnown } from './directives.ts'
@@ -129,6 +129,10 @@ export class Reading {
   #putValue({ draft }: Level, directive: Directive, value: Value, place: Place): void {
     const key = directive.key ?? directive.name
     const before = draft[key]
+    if (before !== undefined && directive.merge) {
+      draft[key] = this.#merged(before, directive, value, place)
+      return
+    }
     if (before !== undefined && !(directive.many && Array.isArray(before) && value !== 'off')) {
       fail(place, `"${directive.name}" directive is duplicate`)
     }
@@ -137,6 +141,21 @@ export class Reading {
     if (!directive.many || value === 'off') draft[key] = value
     else if (Array.isArray(before)) before.push(...values)
     else draft[key] = [...values]
+  }
+
+  /** What is there, with what another occurrence says. */
+  #merged(before: Draft[string], directive: Directive, value: Value, place: Place): Draft {
+    const merged: Draft = {}
+    for (const part of [before, value]) {
+      if (typeof part !== 'object') continue
+      for (const [name, one] of Object.entries(part)) {
+        if (Object.hasOwn(merged, name)) fail(place, `"${directive.name}" directive is duplicate`)
+        merged[name] = one
+        this.mark(merged, name, this.at(part, name) ?? place)
+      }
+    }
+    this.mark(merged, '', place)
+    return merged
   }
 
   step(level: Level, step: Draft, place: Place): void {
@@ -239,10 +258,6 @@ export function fail(place: Place, text: string): never {
 
 function located(text: string, place: Place): string {
   return place.line > 0 ? `${text} in ${place.file}:${place.line}` : `${text} in ${place.file}`
-}
-
-function isEmpty(value: Value): boolean {
-  return typeof value === 'object' && Object.keys(value).length === 0
 }
 
 /** Whether two names of blocks stand for one thing. */

@@ -35,6 +35,8 @@ export interface Shape {
   readonly properties?: Readonly<Record<string, Shape>>
   readonly required?: readonly string[]
   readonly items?: Shape
+  /** Of an object by names: what stands under each, by the names' pattern. */
+  readonly patternProperties?: Readonly<Record<string, Shape>>
   readonly anyOf?: readonly Shape[]
   readonly enum?: readonly unknown[]
   readonly const?: unknown

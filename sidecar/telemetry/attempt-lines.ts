@@ -2,6 +2,7 @@ import type { Call } from '../../feedback/call.ts'
 import type { PeerStateEvent } from '../../feedback/channels.ts'
 import { peerStateChannel } from '../../feedback/channels.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
+import { stableTrack } from '../../feedback/track.ts'
 import { onAttempt } from './channels.ts'
 import { type ErrorLog, errorLog, type Level } from './error-log.ts'
 import { escapeText } from './log-format.ts'
@@ -101,12 +102,17 @@ function context(call: Call, attempt: Attempt): string {
   if (host !== undefined) text += `, host: "${escapeText(host)}"`
   const referrer = call.header('referer')
   if (referrer !== undefined) text += `, referrer: "${escapeText(referrer)}"`
-  return text
+  return text + trackNote(attempt.peer?.options.track ?? call.track)
+}
+
+/** Names a track that is not the usual one. */
+function trackNote(track: string): string {
+  return track === '' || track === stableTrack ? '' : `, track: "${track}"`
 }
 
 /** The line of a peer that is set aside, or taken back. */
 export function describeState({ upstream, peer, state, fails, downtimeMs, heard }: PeerStateEvent): Line {
-  const where = `upstream: "${upstream.name}", peer: "${peer.name}"`
+  const where = `upstream: "${upstream.name}", peer: "${peer.name}"${trackNote(peer.options.track)}`
   if (state === 'unavailable') {
     if (heard) {
       // Nothing failed here, so nginx's words, which count failures, would mislead.

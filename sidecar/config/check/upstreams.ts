@@ -1,14 +1,25 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Method, serverParams } from '../../balance/method.ts'
 import { defaultMethod, methods } from '../../balance/methods.ts'
 import { maxRingPoints, ringPoints } from '../../balance/ring.ts'
 import type { HttpBlock, UpstreamBlock } from '../model.ts'
 import { fail, type Place, type Reading } from '../reading.ts'
+import { checkSplit } from './split.ts'
 
-/** A group's balancing method with its arguments, round robin where the block names none. */
-export function methodOf(upstream: UpstreamBlock): {
+/** A method as a group's block has it. */
+export interface MethodLine {
   readonly name: string
   readonly args: Readonly<Record<string, string | number | boolean>>
-} {
+}
+
+/** The method that is tried beside a group's own; undefined where there is none. */
+export function shadowOf({ shadow }: UpstreamBlock): MethodLine | undefined {
+  const [name, args] = Object.entries(shadow ?? {})[0] ?? []
+  return name === undefined || args === undefined ? undefined : { name, args: args === true ? {} : args }
+}
+
+/** A group's balancing method with its arguments, round robin where the block names none. */
+export function methodOf(upstream: UpstreamBlock): MethodLine {
   for (const { name } of methods) {
     const args = name === defaultMethod.name ? undefined : upstream[name]
     if (args !== undefined) return { name, args: args === true ? {} : args }
@@ -25,6 +36,8 @@ export function checkUpstreams(http: HttpBlock, reading: Reading): void {
     checkParams(upstream, reading)
     checkServers(name, upstream, reading)
     checkRing(name, upstream, reading)
+    checkSplit(name, upstream, reading)
+    checkShadow(name, upstream, reading)
   }
   checkZones(http, reading)
 }
@@ -38,23 +51,36 @@ function checkServers(name: string, upstream: UpstreamBlock, reading: Reading): 
 }
 
 /** The whole block counts: a method refuses a parameter wherever its own line stands. */
-function checkParams(upstream: UpstreamBlock, reading: Reading): void {
-  const { name } = methodOf(upstream)
+function checkParams(upstream: UpstreamBlock, reading: Reading, shadow?: MethodLine): void {
+  const { name } = shadow ?? methodOf(upstream)
   const method: Method = methods.find((method) => method.name === name) ?? defaultMethod
   for (const server of upstream.servers ?? []) {
     for (const param of serverParams) {
       if (server[param] === undefined || method.supports.includes(param)) continue
       const place = placeOf(reading, server, param)
-      fail(place, `balancing method does not support parameter "${place.token ?? param}"`)
+      const who = shadow ? `"shadow" ${name}` : 'balancing method'
+      fail(place, `${who} does not support parameter "${place.token ?? param}"`)
     }
   }
 }
 
-function checkRing(name: string, upstream: UpstreamBlock, reading: Reading): void {
-  const { name: method, args } = methodOf(upstream)
+function checkRing(name: string, upstream: UpstreamBlock, reading: Reading, shadow?: MethodLine): void {
+  const { name: method, args } = shadow ?? methodOf(upstream)
   if (method !== 'hash' || args['consistent'] !== true) return
   if (ringPoints(upstream.servers ?? []) <= maxRingPoints) return
-  fail(placeOf(reading, upstream, method), `upstream "${name}" has too many hash points`)
+  fail(placeOf(reading, upstream, shadow ? 'shadow' : method), `upstream "${name}" has too many hash points`)
+}
+
+/** What could not be switched to is not tried either. */
+function checkShadow(name: string, upstream: UpstreamBlock, reading: Reading): void {
+  const shadow = shadowOf(upstream)
+  if (shadow === undefined) return
+  checkParams(upstream, reading, shadow)
+  checkRing(name, upstream, reading, shadow)
+  const own = methodOf(upstream)
+  if (own.name === shadow.name && isDeepStrictEqual(own.args, shadow.args)) {
+    reading.warn(placeOf(reading, upstream, 'shadow'), '"shadow" is the balancing method that the group has')
+  }
 }
 
 /** Several groups may name one zone; one of them has to say how large it is, where nginx would ask for it. */

@@ -28,7 +28,7 @@ const later = words(`
   chunked_transfer_encoding client geo grpc_* http2 http2_* http3 http3_* internal
   keepalive_min_timeout max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop
   proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_* queue quic_*
-  recursive_error_pages server_name_in_redirect shadow split split_clients ssl ssl_* sticky sticky_secret
+  recursive_error_pages server_name_in_redirect split_clients ssl ssl_* sticky sticky_secret
   sticky_strict stream upstream_probe_timeout
 `)
 

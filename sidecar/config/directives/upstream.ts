@@ -6,9 +6,12 @@ import { type Directive, directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { flag, integer, line, seconds, size, text, time, word } from '../schema.ts'
 import { sizeBytes } from '../units.ts'
+import { split } from './split.ts'
 
 /** Eight pages: less would not hold a group in nginx's shared memory. */
 const leastZone = 32_768
+
+const trackName = /^[A-Za-z0-9._-]{1,64}$/
 
 /** Directives of a group but its method. */
 const groupDirectives = [
@@ -29,7 +32,7 @@ const groupDirectives = [
       backup: Type.Optional(flag),
       down: Type.Optional(flag),
       sid: Type.Optional(text),
-      track: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9._-]{1,64}$' })),
+      track: Type.Optional(Type.String({ pattern: trackName.source })),
     }),
     words: ['address'],
     many: true,
@@ -104,21 +107,38 @@ const groupDirectives = [
   }),
 ]
 
-/** The methods' own lines; round robin is what a group has without one. */
-const methodDirectives: readonly Directive[] = methods
-  .filter((method: Method) => method.name !== defaultMethod.name)
-  .map((method: Method) => ({
-    name: method.name,
-    in: ['upstream'],
-    doc: method.summary,
-    args: method.args,
-    words: method.words,
-    method: true,
-    tidy(args: never) {
-      const misfit = method.misfit?.(args)
-      if (misfit !== undefined) throw new Fault(`invalid parameter "${misfit}"`)
-      return args
-    },
-  }))
+const everyMethod: readonly Directive[] = methods.map((method: Method) => ({
+  name: method.name,
+  in: ['upstream'],
+  doc: method.summary,
+  args: method.args,
+  words: method.words,
+  method: true,
+  tidy(args: never) {
+    const misfit = method.misfit?.(args)
+    if (misfit !== undefined) throw new Fault(`invalid parameter "${misfit}"`)
+    return args
+  },
+}))
 
-export const upstreamDirectives: readonly Directive[] = [...groupDirectives, ...methodDirectives]
+/** The methods' own lines; round robin is what a group has without one. */
+const methodDirectives = everyMethod.filter(({ name }) => name !== defaultMethod.name)
+
+const shadow = directive({
+  name: 'shadow',
+  in: ['upstream'],
+  doc:
+    'A method that is tried beside the own one, here also `round_robin`: it picks too, on a state of its own, and nothing is sent. ' +
+    'Metrics and `/explain` say what it would have done.',
+  args: Type.Object({}),
+  inner: everyMethod,
+  unheeded: true,
+  syntax: 'shadow METHOD [PARAMETER …];',
+})
+
+export const upstreamDirectives: readonly Directive[] = [
+  ...groupDirectives,
+  ...methodDirectives,
+  split,
+  shadow,
+]

@@ -1,6 +1,15 @@
 import { isMap, isScalar, isSeq, type Node, type Scalar } from 'yaml'
-import { type Found, fromParts, fromWords, isFlag, nothingFound, objectShape } from '../args.ts'
-import type { Block, Context, Directive, Part } from '../directive.ts'
+import {
+  type Found,
+  fromInner,
+  fromParts,
+  fromWords,
+  isFlag,
+  nothingFound,
+  objectShape,
+  wrongCount,
+} from '../args.ts'
+import type { Block, Context, Directive, Part, Value } from '../directive.ts'
 import { templateMetric } from '../directives/blocks.ts'
 import { blocksIn, condition, directivesIn, findBlock, findDirective, yamlKey } from '../directives.ts'
 import { ConfigError } from '../error.ts'
@@ -87,7 +96,7 @@ export class YamlFile {
     const node = this.#document.resolve(value)
     // A list for what takes a list is one occurrence; any other list is one occurrence an item.
     const list = isSeq(node) && shapeOf(directive.args).type !== 'array'
-    if (list && !directive.many && node.items.length > 1) {
+    if (list && !directive.many && !directive.merge && node.items.length > 1) {
       fail(this.#document.place(node), `"${directive.name}" directive is duplicate`)
     }
     for (const item of list ? node.items : [node])
@@ -100,12 +109,27 @@ export class YamlFile {
     if (object && isScalar(node) && node.value === false && (object.required ?? []).length === 0) return
     const at = node?.range ? this.#document.place(node) : place
     const places = new Map<string, Place>()
-    const read = (found: Found) => {
-      if (isMap(node) && object)
-        return fromParts(directive, this.#parts(node, object, directive, places), found)
-      return fromWords(directive, this.#words(directive, node, at), found)
+    this.#reading.put(
+      level,
+      directive,
+      at,
+      (found) => this.#value(directive, node, at, places, found),
+      places,
+    )
+  }
+
+  #value(directive: Directive, node: Item, at: Place, places: Map<string, Place>, found: Found): Value {
+    const object = objectShape(directive)
+    if (isMap(node) && directive.inner) {
+      const [pair, ...more] = this.#document.pairs(node)
+      if (pair === undefined || more.length > 0) throw new Fault(wrongCount(directive))
+      const value = this.#document.resolve(pair.value)
+      places.set('', pair.place)
+      return fromInner(directive, pair.key, (inner) => this.#value(inner, value, pair.place, places, found))
     }
-    this.#reading.put(level, directive, at, read, places)
+    if (isMap(node) && object)
+      return fromParts(directive, this.#parts(node, object, directive, places), found)
+    return fromWords(directive, this.#words(directive, node, at), found)
   }
 
   /** The arguments of an occurrence that is a text or a list, as nginx would have them. */
@@ -148,13 +172,25 @@ export class YamlFile {
       const property =
         shape.properties && Object.hasOwn(shape.properties, name) ? shape.properties[name] : undefined
       const bare = property === undefined || isFlag(property)
-      if (isSeq(value)) parts[key] = value.items.map((item) => this.#document.scalar(item, at))
+      if (isMap(value) && property?.type === 'object') parts[key] = this.#texts(value, key, places)
+      else if (isSeq(value)) parts[key] = value.items.map((item) => this.#document.scalar(item, at))
       else if (bare && (isEmpty(value) || (isScalar(value) && value.value === true))) {
         parts[key] = true
       } else if (!(bare && isScalar(value) && value.value === false))
         parts[key] = this.#document.scalar(value, at)
     }
     return parts
+  }
+
+  /** Texts by name: an argument that is a mapping. */
+  #texts(node: Node, argument: string, places: Map<string, Place>): Record<string, string> {
+    const texts: Record<string, string> = Object.create(null)
+    for (const { key, place, value } of this.#document.pairs(node)) {
+      if (Object.hasOwn(texts, key)) fail(place, `duplicate parameter "${key}"`)
+      places.set(`${argument} ${key}`, place)
+      texts[key] = this.#document.scalar(value, place)
+    }
+    return texts
   }
 
   #steps(value: Item, level: Level, depth: number): void {

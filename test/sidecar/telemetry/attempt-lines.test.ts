@@ -30,6 +30,20 @@ function attempt(fields: Partial<Attempt>, peer: Peer | undefined = backend.peer
 const context =
   ', client: 192.0.2.1, server: shop, request: "GET /a?b HTTP/1.1", upstream: "http://a/a?b", host: "Shop:80"'
 
+test('the line of an attempt names a track that is not stable, and so do those of its peer', () => {
+  const [canary] = group([{ track: 'canary' }]).peers
+  const failed = { ending: 'error', reason: 'closed' } as const
+  assert.ok(
+    describeAttempt(call(), attempt(failed, canary))!.text.endsWith(', host: "Shop:80", track: "canary"'),
+  )
+  assert.ok(!describeAttempt(call({ track: 'canary' }), attempt(failed))!.text.includes('track'))
+  const nobody = new Attempt(backend, undefined, 0, '')
+  nobody.ending = 'no_live'
+  assert.ok(describeAttempt(call({ track: 'canary' }), nobody)!.text.endsWith(', track: "canary"'))
+  const event = { upstream: backend, peer: canary!, state: 'up', fails: 0, downtimeMs: 1 } as const
+  assert.match(describeState(event).text, /peer: "a", track: "canary", downtime: 1ms$/)
+})
+
 /** How an attempt ended, and what nginx would say of it. */
 const table: readonly (readonly [Partial<Attempt>, string])[] = [
   [

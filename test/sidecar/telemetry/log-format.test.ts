@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../../feedback/call.ts'
 import { Attempt } from '../../../feedback/outcome.ts'
+import type { Peer } from '../../../feedback/peer.ts'
 import { Variables } from '../../../feedback/variables.ts'
 import { jsonRecord } from '../../../sidecar/telemetry/json-record.ts'
 import {
@@ -151,11 +152,13 @@ test('the JSON record has the request and each of its attempts', () => {
     request_bytes: 100,
     duration_ms: 12.346,
     upstream: 'backend',
+    track: 'stable',
     denial: null,
     user_agent: 'curl/8',
     attempts: [
       {
         peer: 'a',
+        track: 'stable',
         pick: 'least_time',
         ending: 'error',
         reason: 'refused',
@@ -169,6 +172,7 @@ test('the JSON record has the request and each of its attempts', () => {
       },
       {
         peer: 'b',
+        track: 'stable',
         pick: 'explored',
         ending: 'ok',
         reason: null,
@@ -189,6 +193,22 @@ test('the JSON record says why there was no further attempt, and how long the qu
   const record = parsed(jsonRecord(call)) as Record<string, unknown>
   assert.equal(record['denial'], 'queue_timeout')
   assert.equal(record['queue_ms'], 60_000.25)
+})
+
+test('the JSON record says the track of each attempt, and of a request for which nobody was there', () => {
+  const call = proxied()
+  const { peers } = group([1, { track: 'canary' }])
+  const tried = (peer: Peer | undefined) => new Attempt(backend, peer, 1000, 'fallback')
+  call.attempts.splice(0, 2, tried(peers[1]), tried(peers[0]))
+  const record = () => {
+    // The shape that the record has.
+    const { track, attempts } = parsed(jsonRecord(call)) as { track: unknown; attempts: { track: unknown }[] }
+    return [track, ...attempts.map((one) => one.track)]
+  }
+  assert.deepEqual(record(), ['stable', 'canary', 'stable'])
+  call.track = 'canary'
+  call.attempts.splice(0, 2, tried(undefined))
+  assert.deepEqual(record(), ['canary', null])
 })
 
 test('the JSON record is valid and one line, whatever a client sends', () => {
