@@ -204,7 +204,7 @@ export function mean(total: Expr, number: Expr): Expr {
 }
 
 /** An operation with what is known of fewer labels, as a peer's rate with that of its group. */
-export function against(a: Expr, operator: '-' | '/' | '>' | '<', b: Expr): Expr {
+export function against(a: Expr, operator: '+' | '-' | '/' | '>' | '<', b: Expr): Expr {
   const on = [...b.labels]
   for (const label of on) if (!a.labels.has(label)) throw new Error(`no label ${label} in ${a.text}`)
   const matching = on.length > 0 ? `on (${on.join(', ')}) group_left ()` : 'on () group_left ()'
