@@ -31,7 +31,7 @@ export interface Propagation {
   read(rawHeaders: readonly string[]): Origin
   /**
    * Header lines that make a span the parent of what a peer does.
-   * @param own fields that the configuration sets itself: they are left out
+   * @param own fields that the configuration sets itself, `traceparent` not among them: they are left out
    */
   lines(span: SpanContext, origin: Origin, own: ReadonlySet<string>): string
 }
@@ -56,14 +56,10 @@ const w3c: Propagation = {
     }
   },
   lines(span, { parent, state, random }, own) {
-    let lines = ''
-    if (!own.has('traceparent')) {
-      lines = `traceparent: ${traceparent(span.traceId, span.spanId, span.traceFlags | random)}\r\n`
-    }
+    const lines = `traceparent: ${traceparent(span.traceId, span.spanId, span.traceFlags | random)}\r\n`
     // A sampler may have put something of its own in; otherwise what came goes on to the letter.
     const text = span.traceState === parent?.traceState ? state : (span.traceState?.serialize() ?? '')
-    if (text !== '' && !own.has('tracestate')) lines += `tracestate: ${text}\r\n`
-    return lines
+    return text === '' || own.has('tracestate') ? lines : `${lines}tracestate: ${text}\r\n`
   },
 }
 

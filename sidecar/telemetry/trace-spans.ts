@@ -1,6 +1,7 @@
 import {
   type Context,
   type Span,
+  type SpanContext,
   SpanKind,
   SpanStatusCode,
   TraceFlags,
@@ -109,7 +110,7 @@ export class Spans implements Tracing {
     if (!span.isRecording()) {
       // Peers are told all the same, so that they do not begin a trace of their own.
       const sent = { ...span.spanContext(), spanId: drawSpanId() }
-      return this.#propagation.lines(sent, origin, request.own)
+      return this.#lines(sent, origin, request)
     }
     const client = this.#tracer.startSpan(
       this.#methods.word(request.method),
@@ -126,7 +127,12 @@ export class Spans implements Tracing {
       attempt.spanId = sent.spanId
     }
     trace.attempts.set(attempt, client)
-    return this.#propagation.lines(sent, origin, request.own)
+    return this.#lines(sent, origin, request)
+  }
+
+  /** None where the configuration sets the context by hand: then what the client sent has passed. */
+  #lines(span: SpanContext, origin: Origin, { own }: SentRequest): string {
+    return own.has('traceparent') ? '' : this.#propagation.lines(span, origin, own)
   }
 
   ended(call: Call, attempt: Attempt): void {
