@@ -43,17 +43,19 @@ export function learnEvidence(upstream: Upstream, index: number, answers: number
  * @param average milliseconds, above 0
  * @returns whether it had none
  */
-export function learnStart(upstream: Upstream, index: number, average: number, now: number): boolean {
+export function learnStart(upstream: Upstream, peer: Peer, average: number, now: number): boolean {
   const { learning, zone } = upstream
+  const { index } = peer
   if (learning === undefined || learning.plain || learning.value !== undefined || !isCurrent(upstream))
     return false
   const { avg, answeredAt, answersMark } = zone.peers
   if (avg[index]! > 0) return false
   avg[index] = average
   answeredAt[index] = now
-  answersMark[index] = zone.get('answers')
-  // The group's mean and median move.
-  zone.set('medianAt', 0)
+  const cohort = upstream.cohort(peer)
+  answersMark[index] = cohort.get('answers')
+  // The mean and the median of all move.
+  cohort.set('medianAt', 0)
   return true
 }
 
@@ -68,7 +70,7 @@ export function learnReport(upstream: Upstream, peer: Peer, value: number, at: n
   const { reportAt, reportMark } = zone.peers
   const { index } = peer
   const keep = remains(upstream, peer, learning, reportAt[index]!, reportMark[index]!, at)
-  keepReport(zone, index, value, keep, learning.value.expire, at)
+  keepReport(upstream, peer, value, keep, learning.value.expire, at)
 }
 
 /** An attempt has been reserved: it waits now for the event that is measured. */
@@ -178,7 +180,7 @@ function learnValue(
   zone.peers.valueSum[index]! += value
   const { reportAt, reportMark } = zone.peers
   const keep = remains(attempt.upstream, peer, learning, reportAt[index]!, reportMark[index]!, now)
-  keepReport(zone, index, value, keep, learning.value?.expire ?? 0, now)
+  keepReport(attempt.upstream, peer, value, keep, learning.value?.expire ?? 0, now)
 }
 
 /**
@@ -186,7 +188,7 @@ function learnValue(
  * as long. A peer without an average is held to the group's.
  */
 function aborted(attempt: Attempt, peer: Peer, learning: Learning, waited: number, now: number): void {
-  const usual = base(attempt, peer) || attempt.upstream.zone.get('lastAverage')
+  const usual = base(attempt, peer) || attempt.upstream.cohort(peer).get('lastAverage')
   if (usual > 0 && waited > usual) teach(attempt, peer, learning, waited, undefined, now)
 }
 
@@ -242,17 +244,18 @@ function answered(
     zone.peers.answers[index]! += 1
     zone.peers.goodAnswers[index]! += good
   }
-  const answers = zone.get('answers') + 1
+  const cohort = upstream.cohort(peer)
+  const answers = cohort.get('answers') + 1
   answeredAt[index] = now
   answersMark[index] = answers
-  zone.set('answers', answers)
+  cohort.set('answers', answers)
   return keep
 }
 
 /**
  * How much of an old average stays beside a new number, 0 to 1: after a gap the new one counts for more.
  * @param at when the average was last renewed; 0 never
- * @param mark the group's count of answers at that moment
+ * @param mark the cohort's count of answers at that moment
  * @param until the end of the gap; before `at` there was none
  */
 function remains(
@@ -264,17 +267,27 @@ function remains(
   until: number,
 ): number {
   if (decay === 0 || at === 0) return factor
-  const list = peer.options.backup ? upstream.backups : upstream.peers
-  const since = upstream.zone.get('answers') - mark
+  const cohort = upstream.cohort(peer)
+  const list = peer.options.backup ? cohort.backups : cohort.peers
+  const since = cohort.get('answers') - mark
   return Math.min(factor, Math.exp(-staleness((until - at) / decay, since / (100 * list.length))))
+}
+
+/**
+ * Whether shares are kept in a tree: those of large groups under `plain`. There is one tree, so where requests are split
+ * every track is walked.
+ */
+export function hasTree({ peers, split }: Upstream, { plain }: Learning): boolean {
+  return plain === true && !split && peers.length > walkLimit
 }
 
 /** Passes a changed average on to what is drawn from it. */
 function share(upstream: Upstream, learning: Learning, peer: Peer, before: number): void {
   const { zone } = upstream
-  const trees = learning.plain === true && upstream.peers.length > walkLimit
-  // A first average moves the group's mean, by which peers without one are measured: take it anew at the next pick.
-  if (before === 0 && (trees || zone.get('lastAverage') === 0)) zone.set('medianAt', 0)
+  const trees = hasTree(upstream, learning)
+  const cohort = upstream.cohort(peer)
+  // A first average moves the mean, by which peers without one are measured: take it anew at the next pick.
+  if (before === 0 && (trees || cohort.get('lastAverage') === 0)) cohort.set('medianAt', 0)
   if (!trees || peer.options.backup || peer.retired) return
   const floor = totalShare(zone) / upstream.peers.length / 100
   setShare(zone, peer.index, Math.max(1 / zone.peers.avg[peer.index]!, floor))

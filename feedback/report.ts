@@ -74,28 +74,30 @@ export function counts(zone: Zone, index: number, expire: number, now: number): 
  * @param keep how much of the average stays, 0 to 1
  */
 export function keepReport(
-  zone: Zone,
-  index: number,
+  upstream: Upstream,
+  peer: Peer,
   value: number,
   keep: number,
   expire: number,
   now: number,
 ): void {
-  const { report, reportAt, reportSince, reportMark } = zone.peers
+  const { report, reportAt, reportSince, reportMark } = upstream.zone.peers
+  const { index } = peer
+  const cohort = upstream.cohort(peer)
   const at = reportAt[index]!
   const first = at === 0
   const late = !first && expire > 0 && now - at >= expire
   if (first || late) {
     report[index] = value
     reportSince[index] = first ? now : now + blackoutMs
-    // The group's mean and median move: to be taken anew at the next choice.
-    if (first) zone.set('medianAt', 0)
+    // The mean and the median of all move: to be taken anew at the next choice.
+    if (first) cohort.set('medianAt', 0)
   } else {
     const average = report[index]! * keep + value * (1 - keep)
     report[index] = average < smallest ? 0 : average
   }
   reportAt[index] = now
-  reportMark[index] = zone.get('answers')
+  reportMark[index] = cohort.get('answers')
 }
 
 /** What there is to tell of a peer's reports. */

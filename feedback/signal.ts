@@ -1,3 +1,4 @@
+import type { Cohort } from './cohort.ts'
 import type { Learning, Upstream } from './upstream.ts'
 
 /*
@@ -12,8 +13,11 @@ export function signalOf(what: string): number {
   return hash >>> 0 || 1
 }
 
-/** What a group learns from now on. Where that is something else than before, what was learnt is forgotten. */
-export function adoptSignal({ zone }: Upstream, { signal = 0 }: Learning): void {
+/**
+ * What a group learns from now on. Where that is something else than before, what was learnt is forgotten.
+ * @param cohort the peers that are asked about; what is usual among them is to be found out anew
+ */
+export function adoptSignal({ zone }: Upstream, cohort: Cohort, { signal = 0 }: Learning): void {
   zone.enter()
   const before = zone.get('signal')
   if (before !== 0 && before !== signal) {
@@ -21,7 +25,7 @@ export function adoptSignal({ zone }: Upstream, { signal = 0 }: Learning): void 
     zone.peers.reportAt.fill(0)
   }
   zone.set('signal', signal)
-  zone.set('medianAt', 0)
+  cohort.set('medianAt', 0)
   zone.leave()
 }
 

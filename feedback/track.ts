@@ -1,3 +1,4 @@
+import { cohortFields } from './cohort.ts'
 import { type Exemplar, exemplarSize, readExemplar, writeExemplar } from './exemplar.ts'
 import { latencyBucketsMs } from './fields.ts'
 import { bucketOf } from './histogram.ts'
@@ -32,6 +33,8 @@ export interface SharedTrack {
 export class Track {
   readonly name: string
   readonly buffer: SharedArrayBuffer
+  /** What is usual among its peers, where they are compared with each other alone; see cohort.ts. */
+  readonly cohort: Float64Array
   #reservoir: Reservoir | undefined
   readonly #counters: Float64Array
   readonly #responses: Float64Array
@@ -40,7 +43,7 @@ export class Track {
 
   constructor(name: string, shared?: SharedTrack) {
     this.name = name
-    const sizes = [counters.length, codes, buckets, exemplarSize * buckets]
+    const sizes = [counters.length, codes, buckets, exemplarSize * buckets, cohortFields.length]
     this.buffer = shared?.buffer ?? new SharedArrayBuffer(8 * sizes.reduce((sum, size) => sum + size, 0))
     let offset = 0
     const take = (length: number) => {
@@ -52,6 +55,7 @@ export class Track {
     this.#responses = take(codes)
     this.#durations = take(buckets)
     this.#exemplars = take(exemplarSize * buckets)
+    this.cohort = take(cohortFields.length)
     if (shared?.reservoir) this.#reservoir = new Reservoir(shared.reservoir)
   }
 

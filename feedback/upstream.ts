@@ -1,4 +1,5 @@
 import type { Call } from './call.ts'
+import { Cohort } from './cohort.ts'
 import type { Peer } from './peer.ts'
 import { stableTrack, type Track, tracksOf } from './track.ts'
 import type { Zone } from './zone.ts'
@@ -42,6 +43,15 @@ export interface ReportedValue {
   readonly expire: number
 }
 
+function byTrack({ zone, peers, backups, tracks }: Upstream): Map<string, Cohort> {
+  return new Map(
+    Array.from(tracks, ([name, track]) => {
+      const own = (list: readonly Peer[]) => list.filter(({ options }) => options.track === name)
+      return [name, new Cohort(zone, own(peers), own(backups), track.cohort)]
+    }),
+  )
+}
+
 /** Who is alone in `stable`, or in any track where there is no `stable`, to which requests of the others go in need. */
 function loners(peers: readonly Peer[]): Peer[] {
   const tracks = Map.groupBy(peers, ({ options }) => options.track)
@@ -71,6 +81,9 @@ export class Upstream {
   readonly tracks: ReadonlyMap<string, Track>
   /** Whether requests are split over the tracks. Otherwise these are labels, and all primaries are one list. */
   readonly split: boolean
+  /** All its peers, or those of each track by its name, where requests are split. */
+  readonly #cohorts: ReadonlyMap<string, Cohort>
+  readonly #cohort: Cohort
   /** Peers that are alone in a track whose requests go nowhere else; mostly there is none. */
   readonly #alone: readonly Peer[]
 
@@ -99,7 +112,15 @@ export class Upstream {
     const names = [...options.peers, ...options.backups].map((peer) => peer.options.track)
     this.tracks = options.tracks ?? tracksOf(names)
     this.split = options.split ?? false
+    this.#cohort = new Cohort(this.zone, this.peers, this.backups)
+    this.#cohorts = this.split ? byTrack(this) : new Map()
     this.#alone = this.split && options.backups.length === 0 ? loners(options.peers) : []
+  }
+
+  /** The peers that one is compared with, and what is usual among them; without one those of the whole group. */
+  cohort(peer: Peer | undefined): Cohort {
+    if (!this.split || peer === undefined) return this.#cohort
+    return this.#cohorts.get(peer.options.track) ?? this.#cohort
   }
 
   /** Whether the peer is asked whatever its failures, since its requests have nobody else: see `single`. */

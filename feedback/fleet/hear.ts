@@ -65,7 +65,7 @@ function hearLevels(entry: Entry, record: PeerRecord, upstream: Upstream, readin
   if (!newcomer || record.answers < startAnswers * record.members) return
   const weight = record.weight - (mine?.weight ?? 0)
   const average = (record.weighted - (mine ? mine.weight * mine.average : 0)) / weight
-  if (weight > 0 && Number.isFinite(average) && average > 0) learnStart(upstream, index, average, reading.now)
+  if (weight > 0 && Number.isFinite(average) && average > 0) learnStart(upstream, peer, average, reading.now)
 }
 
 /** Values that peers told others count as one, and only where nobody has told this instance anything newer. */

@@ -1,3 +1,4 @@
+import type { Cohort } from '../../feedback/cohort.ts'
 import { groupIndex } from '../../feedback/fields.ts'
 import { stuckAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -28,6 +29,7 @@ export function merit(success: number, errors: number): number {
  */
 export class Estimate implements Rating {
   readonly #upstream: Upstream
+  readonly #cohort: Cohort
   readonly #learning: Learning
   readonly #known: Float64Array
   readonly #drifts: Drifts
@@ -37,44 +39,49 @@ export class Estimate implements Rating {
   #columns: Zone['peers']
   #answers = 0
 
-  /** @param stuck whether what is stuck at other instances counts; among those that all take the best it would herd */
-  constructor(upstream: Upstream, learning: Learning, stuck = true) {
+  /**
+   * @param cohort the peers that are asked about
+   * @param stuck whether what is stuck at other instances counts; among those that all take the best it would herd
+   */
+  constructor(upstream: Upstream, cohort: Cohort, learning: Learning, stuck = true) {
     this.#upstream = upstream
+    this.#cohort = cohort
     this.#learning = learning
     this.#stuck = stuck
-    this.#known = new Float64Array(upstream.peers.length + upstream.backups.length)
+    this.#known = new Float64Array(cohort.peers.length + cohort.backups.length)
     this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
-    adoptSignal(upstream, learning)
+    adoptSignal(upstream, cohort, learning)
   }
 
   /** Sets the moment that the other questions are about, and takes the group's median and mean anew where too old. */
   at(now: number): void {
-    const { group, peers } = this.#upstream.zone
+    const cohort = this.#cohort
     this.#now = now
-    this.#columns = peers
-    this.#answers = group[groupIndex.answers]!
-    const taken = group[groupIndex.medianAt]!
+    this.#columns = this.#upstream.zone.peers
+    this.#answers = cohort.get('answers')
+    const taken = cohort.get('medianAt')
     if (taken === 0 || now - taken > patienceMs) this.#renew(now)
-    this.#drifts.median = group[groupIndex.median]!
+    this.#drifts.median = cohort.get('median')
   }
 
   #renew(now: number): void {
     const known = this.#known
     let count = 0
     let sum = 0
-    const { peers, backups, zone } = this.#upstream
+    const { peers, backups } = this.#cohort
+    const { avg } = this.#columns
     for (let i = 0; i < known.length; i++) {
       const peer = i < peers.length ? peers[i]! : backups[i - peers.length]!
-      const average = zone.peers.avg[peer.index]!
+      const average = avg[peer.index]!
       if (average <= 0) continue
       known[count] = average
       count += 1
       sum += average
     }
-    zone.group[groupIndex.median] = median(known, count)
-    zone.group[groupIndex.lastAverage] = count > 0 ? sum / count : 0
-    zone.group[groupIndex.medianAt] = now
+    this.#cohort.set('median', median(known, count))
+    this.#cohort.set('lastAverage', count > 0 ? sum / count : 0)
+    this.#cohort.set('medianAt', now)
   }
 
   rate({ indexes, count, sampled, sharers }: Candidates, times: Float64Array): boolean {
@@ -99,7 +106,7 @@ export class Estimate implements Rating {
 
   /** Mean of all known averages when it was last taken, milliseconds; 0 while there is none. */
   get #mean(): number {
-    return this.#upstream.zone.group[groupIndex.lastAverage]!
+    return this.#cohort.get('lastAverage')
   }
 
   /** Mean of the known averages of some; 0 while there is none. */

@@ -1,6 +1,7 @@
-import { groupIndex } from '../../feedback/fields.ts'
+import type { Cohort } from '../../feedback/cohort.ts'
+import { hasTree } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import { peerAt, sumShares, totalShare, walkLimit } from '../../feedback/share-tree.ts'
+import { peerAt, sumShares, totalShare } from '../../feedback/share-tree.ts'
 import { adoptSignal } from '../../feedback/signal.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import type { Ask, Balancer, Env } from './method.ts'
@@ -19,9 +20,10 @@ const patienceMs = 100
  */
 export class LeastTimePlain implements Balancer {
   readonly #upstream: Upstream
+  readonly #cohort: Cohort
   readonly #peers: readonly Peer[]
   readonly #env: Env
-  /** Backups have no tree; they are walked, as seldom as they are asked. */
+  /** Backups and tracks have no tree. They are walked: the ones are seldom asked, the others seldom large. */
   readonly #tree: boolean
   /** Place in the list by the index of the zone; −1 for others. */
   readonly #places: Int32Array
@@ -33,12 +35,13 @@ export class LeastTimePlain implements Balancer {
     this.#upstream = upstream
     this.#peers = peers
     this.#env = env
-    this.#tree = peers === upstream.peers && peers.length > walkLimit
+    this.#cohort = upstream.cohort(peers[0])
+    this.#tree = peers === upstream.peers && hasTree(upstream, learning)
     this.#places = new Int32Array(upstream.zone.capacity).fill(-1)
     for (const [place, peer] of peers.entries()) this.#places[peer.index] = place
     this.#shares = new Float64Array(peers.length)
     // Shares that a reload took over are for another list: this has them taken anew as well.
-    adoptSignal(upstream, learning)
+    adoptSignal(upstream, this.#cohort, learning)
     startTurns(peers)
   }
 
@@ -48,7 +51,7 @@ export class LeastTimePlain implements Balancer {
 
   #draw(ask: Ask): Peer | undefined {
     const { zone } = this.#upstream
-    const at = zone.group[groupIndex.medianAt]!
+    const at = this.#cohort.get('medianAt')
     if (at === 0 || ask.now - at > patienceMs) this.#renew(ask.now)
     const total = totalShare(zone)
     for (let misses = 0; misses < maxMisses; misses++) {
@@ -71,8 +74,8 @@ export class LeastTimePlain implements Balancer {
     zone.peers.share.fill(0)
     for (let i = 0; i < this.#peers.length; i++) zone.peers.share[this.#peers[i]!.index] = this.#shares[i]!
     sumShares(zone)
-    zone.group[groupIndex.lastAverage] = this.#mean
-    zone.group[groupIndex.medianAt] = now
+    this.#cohort.set('lastAverage', this.#mean)
+    this.#cohort.set('medianAt', now)
   }
 
   #walk(ask: Ask): Peer | undefined {

@@ -32,7 +32,7 @@ class LeastTime extends Draw {
   readonly heedsStuck: boolean
 
   constructor(upstream: Upstream, peers: readonly Peer[], learning: Learning, best: boolean, env: Env) {
-    const estimate = new Estimate(upstream, learning, !best)
+    const estimate = new Estimate(upstream, upstream.cohort(peers[0]), learning, !best)
     super(upstream, peers, estimate, env, { best, inFlight: 'even' })
     this.#estimate = estimate
     this.#count = peers.length

@@ -1,4 +1,4 @@
-import { groupIndex } from '../../feedback/fields.ts'
+import type { Cohort } from '../../feedback/cohort.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { counts } from '../../feedback/report.ts'
 import { adoptSignal } from '../../feedback/signal.ts'
@@ -21,6 +21,7 @@ const driftPart = 1e-3
  */
 export class Reports implements Rating {
   readonly #upstream: Upstream
+  readonly #cohort: Cohort
   readonly #learning: Learning
   readonly #value: ReportedValue
   readonly #weights: Float64Array
@@ -34,29 +35,30 @@ export class Reports implements Rating {
   /** @param peers the list whose shares are asked about */
   constructor(upstream: Upstream, peers: readonly Peer[], learning: Learning, value: ReportedValue) {
     this.#upstream = upstream
+    this.#cohort = upstream.cohort(peers[0])
     this.#learning = learning
     this.#value = value
     this.#weights = Float64Array.from(peers, ({ options }) => options.weight)
-    this.#values = new Float64Array(upstream.peers.length + upstream.backups.length)
+    this.#values = new Float64Array(this.#cohort.peers.length + this.#cohort.backups.length)
     this.#drifts = new Drifts(learning.decay, upstream.zone.capacity)
     this.#columns = upstream.zone.peers
-    adoptSignal(upstream, learning)
+    adoptSignal(upstream, this.#cohort, learning)
   }
 
   at(now: number): void {
-    const { group, peers } = this.#upstream.zone
+    const cohort = this.#cohort
     this.#now = now
-    this.#columns = peers
-    this.#answers = group[groupIndex.answers]!
-    const taken = group[groupIndex.medianAt]!
+    this.#columns = this.#upstream.zone.peers
+    this.#answers = cohort.get('answers')
+    const taken = cohort.get('medianAt')
     if (taken === 0 || now - taken > patienceMs) this.#renew(now)
-    this.#drifts.median = group[groupIndex.median]!
+    this.#drifts.median = cohort.get('median')
   }
 
   #renew(now: number): void {
-    const { peers, backups, zone } = this.#upstream
+    const { peers, backups } = this.#cohort
     const values = this.#values
-    const { report, reportAt, reportSince } = zone.peers
+    const { report, reportAt, reportSince } = this.#columns
     const due = this.#due(now)
     let count = 0
     let above = 0
@@ -76,14 +78,14 @@ export class Reports implements Rating {
     const least = this.#least(middle)
     let sum = 0
     for (let i = 0; i < count; i++) sum += this.#share(values[i]!, least)
-    zone.group[groupIndex.median] = middle
-    zone.group[groupIndex.lastAverage] = count > 0 ? sum / count : 0
-    zone.group[groupIndex.reporting] = count
-    zone.group[groupIndex.medianAt] = now
+    this.#cohort.set('median', middle)
+    this.#cohort.set('lastAverage', count > 0 ? sum / count : 0)
+    this.#cohort.set('reporting', count)
+    this.#cohort.set('medianAt', now)
   }
 
   rate({ places, indexes, count, sampled, sharers }: Candidates, costs: Float64Array): boolean {
-    const { group } = this.#upstream.zone
+    const cohort = this.#cohort
     const { report, reportAt, reportSince, ok, weightFactor } = this.#columns
     const { errors } = this.#learning
     const weights = this.#weights
@@ -109,8 +111,8 @@ export class Reports implements Rating {
       known += 1
     }
     // A sample may have missed those that report.
-    if (known < 2 && !(sampled && group[groupIndex.reporting]! >= 2)) return false
-    const mean = sampled ? group[groupIndex.lastAverage]! : sum / known
+    if (known < 2 && !(sampled && cohort.get('reporting') >= 2)) return false
+    const mean = sampled ? cohort.get('lastAverage') : sum / known
     // Where all that is reported is 0 the weights alone tell the peers apart.
     const alike = sum === 0 && (mean === 0 || known === count)
     for (let i = 0; i < count; i++) {

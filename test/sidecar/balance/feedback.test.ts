@@ -316,8 +316,8 @@ describe('feedback', () => {
     const { zone } = flow.upstream
     for (let i = 0; i < 15_000; i++) {
       // One has had more answers than the other.
-      keepReport(zone, 0, 0, 0.9, 0, flow.clock.now())
-      if (i % 2 === 0) keepReport(zone, 1, 0, 0.9, 0, flow.clock.now())
+      keepReport(flow.upstream, flow.upstream.peers[0]!, 0, 0.9, 0, flow.clock.now())
+      if (i % 2 === 0) keepReport(flow.upstream, flow.upstream.peers[1]!, 0, 0.9, 0, flow.clock.now())
       if (i % 100 > 0) continue
       zone.set('medianAt', 0)
       const told = balancer.shares(() => true, flow.clock.now())
