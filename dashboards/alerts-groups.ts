@@ -6,10 +6,10 @@ import {
   groupRate,
   groupTime,
   intendedShare,
+  livePeers,
   peerFailures,
   peerRate,
   peerShare,
-  readyPeers,
 } from './recording.ts'
 
 const group = ['namespace', 'upstream'] as const
@@ -28,7 +28,7 @@ const busy = where(groupRate['5m'], '> 1')
 export const groupAlerts: readonly Alert[] = [
   {
     name: 'EvenkeelNoLivePeers',
-    value: readyPeers,
+    value: livePeers,
     when: '== 0',
     for: '1m',
     severity: 'critical',

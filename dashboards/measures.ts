@@ -12,6 +12,7 @@ import {
   type Label,
   max,
   mean,
+  min,
   quantile,
   rate,
   ratio,
@@ -124,3 +125,18 @@ export function probeFailureRatio(by: readonly Label[]): Expr {
     sum(by, rate(chosen('evenkeel_peer_probes_total'))),
   )
 }
+
+/** Requests in progress at each peer. */
+export const inFlight = sum(ofPeer, chosen('evenkeel_peer_in_flight'))
+
+/** Time that attempts without an answer yet have waited at each peer, added up. */
+export const waiting = sum(ofPeer, chosen('evenkeel_peer_waiting_age_seconds'))
+
+/** The part of each peer's attempts that was picked without an average. */
+export const unmeasured = ratio(sum(ofPeer, rate(chosen('evenkeel_peer_unmeasured_total'))), attempts(ofPeer))
+
+/** The part of its weight that `slow_start` leaves each peer, by the instance that leaves it least. */
+export const ramp = min(ofPeer, chosen('evenkeel_peer_ramp_ratio'))
+
+/** Time that the last probe of each peer took. */
+export const probeTime = avg(ofPeer, chosen('evenkeel_peer_probe_seconds'))

@@ -12,12 +12,9 @@ export interface ForeignMetric {
 export const foreignMetrics: ReadonlyMap<string, ForeignMetric> = new Map(
   Object.entries({
     nodejs_eventloop_lag_p99_seconds: { type: 'gauge', note: 'of the main thread, since the last scrape' },
-    nodejs_eventloop_lag_mean_seconds: { type: 'gauge', note: 'of the main thread, since the last scrape' },
     nodejs_heap_size_used_bytes: { type: 'gauge', note: 'of the main thread' },
     process_resident_memory_bytes: { type: 'gauge', note: 'of all threads' },
     process_cpu_seconds_total: { type: 'counter', note: 'of all threads' },
-    process_open_fds: { type: 'gauge', note: 'Linux only' },
-    process_max_fds: { type: 'gauge', note: 'Linux only' },
     up: { type: 'gauge', note: '1 where the last scrape succeeded' },
   } as const satisfies Record<string, ForeignMetric>),
 )

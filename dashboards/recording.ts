@@ -3,6 +3,7 @@
  * the level is the labels that are left. Rates are over all instances of a namespace.
  */
 
+import { errorCodes } from './measures.ts'
 import {
   avg,
   between,
@@ -26,9 +27,6 @@ export interface RecordingRule {
   readonly record: string
   readonly expr: Expr
 }
-
-/** What a client sees as an error of ours; `xxx` is no status at all. */
-const errorCodes = /5..|xxx/
 
 const group = ['namespace', 'upstream'] as const
 const track = [...group, 'track'] as const
@@ -124,12 +122,20 @@ export const trackTime = record(
   quantile(0.9, sum([...track, 'le'], rate(series('evenkeel_upstream_request_seconds_bucket'), '10m'))),
 )
 
-/** Peers of a group that each instance may pick. */
-export const readyPeers = record(
-  'namespace_upstream_instance:evenkeel_peer_ready:count',
+/** Peers of a group that each instance could pick, now or once they have a place: those that are full are alive. */
+export const livePeers = record(
+  'namespace_upstream_instance:evenkeel_peer_live:count',
   sum(
     [...group, 'instance'],
-    scaled(scaled(sum([...peer, 'instance', 'track'], series('evenkeel_peer_excluded')), '*', -1), '+', 1),
+    scaled(
+      scaled(
+        sum([...peer, 'instance', 'track'], series('evenkeel_peer_excluded', { reason: { not: 'busy' } })),
+        '*',
+        -1,
+      ),
+      '+',
+      1,
+    ),
   ),
 )
 
@@ -150,9 +156,11 @@ export const peerShare = record(
   'namespace_upstream_peer:evenkeel_peer_share:ratio_rate5m',
   shareOf(peerRate, sum(group, peerRate)),
 )
+const meant = avg(peer, overTime('avg', series('evenkeel_peer_share_ratio'), '5m'))
 export const intendedShare = record(
   'namespace_upstream_peer:evenkeel_peer_share_ratio:avg5m',
-  avg(peer, overTime('avg', series('evenkeel_peer_share_ratio'), '5m')),
+  // At moments when all peers are full no share is meant for anybody.
+  shareOf(meant, sum(group, meant)),
 )
 
 /** Average time to the header of each peer's answers. */
