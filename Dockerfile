@@ -9,6 +9,7 @@ ENV NODE_ENV=production
 WORKDIR /app
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
+COPY dashboards/console dashboards/console
 COPY feedback feedback
 COPY probes probes
 COPY sidecar sidecar

@@ -1,3 +1,4 @@
+import type { RecentBatch } from '../feedback/feed.ts'
 import type { Tally } from '../feedback/tally.ts'
 import type { Facts } from './admin/facts.ts'
 import { closeLeaving } from './build/groups.ts'
@@ -6,6 +7,7 @@ import type { ListenSpec } from './proxy/listener.ts'
 import { Service } from './service.ts'
 import type { Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
+import { AttemptFeed } from './telemetry/attempt-feed.ts'
 import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
 import { startTracing, stopTracing } from './telemetry/tracing.ts'
 import { version } from './version.ts'
@@ -29,6 +31,11 @@ export interface Crew {
   closeIdle(): void
   endTunnels(): void
   destroy(): void
+  /**
+   * Tells of attempts as they end, from all threads, replaced ones too; in place of whoever was told before.
+   * @param hear undefined: nobody is told any more, and nothing is gathered
+   */
+  watch(hear: ((batch: RecentBatch) => void) | undefined): void
   /** Opens log files anew. */
   reopen(): void
   /** The end: what logs hold is written. Never rejects, and takes two seconds at most. */
@@ -41,6 +48,7 @@ export class OneThread implements Crew {
   readonly threads = { running: 1, replaced: 0 }
   readonly #facts: Facts
   readonly #tally: Tally
+  readonly #feed = new AttemptFeed()
   #service: Service | undefined
   /** What is to be listened on, as long as no routes are known. */
   #first: readonly ListenSpec[] | undefined
@@ -83,6 +91,10 @@ export class OneThread implements Crew {
 
   destroy(): void {
     this.#service?.destroy()
+  }
+
+  watch(hear: ((batch: RecentBatch) => void) | undefined): void {
+    this.#feed.watch(hear)
   }
 
   reopen(): void {

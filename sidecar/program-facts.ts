@@ -1,4 +1,5 @@
 import { monotonic } from '../feedback/clock.ts'
+import type { RecentBatch } from '../feedback/feed.ts'
 import type { FleetFacts } from '../feedback/fleet/facts.ts'
 import type { Peer } from '../feedback/peer.ts'
 import type { Tally } from '../feedback/tally.ts'
@@ -33,6 +34,8 @@ export interface ProgramView {
   readonly fleet: FleetFacts | undefined
   /** Undefined in threads that ask no peers. */
   readonly prober?: { about(peer: Peer): readonly ProbeFacts[] }
+  /** Undefined in threads that tell nobody but the main one. */
+  readonly watchers?: { add(hear: (batch: RecentBatch) => void): () => void }
 }
 
 /** What the admin server may know of the program. Everything is read when it is asked for. */
@@ -60,5 +63,6 @@ export function programFacts(program: ProgramView): Facts {
     templates: () => program.running?.templates ?? new Map(),
     hosts: () => program.running?.model.admin_host ?? [],
     token: () => program.token,
+    watch: (hear) => program.watchers?.add(hear) ?? (() => {}),
   }
 }

@@ -26,6 +26,7 @@ import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
 import { logProbes } from './telemetry/probe-lines.ts'
 import { Threads, threadsWanted } from './threads.ts'
+import { Watchers } from './watchers.ts'
 
 /** The program at work: one configuration in force, replaced as a whole by a reload. */
 export class Program implements ProgramView {
@@ -34,6 +35,7 @@ export class Program implements ProgramView {
   readonly startedAt = Date.now()
   /** Asks the peers, from this thread alone. */
   readonly prober = systemProber()
+  readonly watchers = new Watchers((hear) => this.#crew?.watch(hear))
   readonly #source: Source
   readonly #facts = programFacts(this)
   readonly #admins = new Admins(this.#facts, (text) => errorLog.log('alert', text))

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { RecentBatch } from '../feedback/feed.ts'
 import type { SharedTally } from '../feedback/tally.ts'
 import type { Plan } from './build/groups.ts'
 import type { SharedMemory } from './build/memory.ts'
@@ -44,9 +45,17 @@ export type Order =
   | { readonly kind: 'begin' | 'close' | 'closeIdle' | 'endTunnels' | 'destroy' }
   /** Opens its log files anew. */
   | { readonly kind: 'reopen' }
+  /** Whether it is to tell of its attempts as they end. */
+  | { readonly kind: 'watch'; readonly on: boolean }
   /** Writes what its logs hold, and ends. */
   | { readonly kind: 'leave' }
   | { readonly kind: 'fault' }
 
 /** What a thread answers to its first setup and to every `apply`. */
 export type Report = { readonly kind: 'applied' } | { readonly kind: 'failed'; readonly error: string }
+
+/** What a thread says of its own accord. */
+export interface News {
+  readonly kind: 'attempts'
+  readonly batch: RecentBatch
+}

@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
 import type { SharedZone } from '../feedback/zone.ts'
 import { mistakeOf, stackOf } from './mistake.ts'
-import type { Order, Report, Setup, WorkerData } from './setup.ts'
+import type { News, Order, Report, Setup, WorkerData } from './setup.ts'
 import { errorLog } from './telemetry/error-log.ts'
 
 /** A thread that serves clients, as the one sees it that has begun it. */
@@ -22,9 +22,10 @@ export class Thread {
 
   /**
    * @param ended told when it is no more, before anybody hears that its setups came to nothing
+   * @param heard told what it says of its own accord
    * @throws Error when the system has no room for another
    */
-  constructor(data: Omit<WorkerData, 'moves'>, ended: (thread: Thread) => void) {
+  constructor(data: Omit<WorkerData, 'moves'>, ended: (thread: Thread) => void, heard: (news: News) => void) {
     const { port1, port2 } = new MessageChannel()
     this.row = data.thread
     this.#moves = port1
@@ -37,9 +38,10 @@ export class Thread {
     this.begun = this.#answer()
     const { promise, resolve } = Promise.withResolvers<void>()
     this.gone = promise
-    this.#worker.on('message', (report: Report) => {
-      if (report.kind === 'applied') this.#serving = true
-      this.#waiting.shift()?.(report)
+    this.#worker.on('message', (message: Report | News) => {
+      if (message.kind === 'attempts') return heard(message)
+      if (message.kind === 'applied') this.#serving = true
+      this.#waiting.shift()?.(message)
     })
     this.#worker.on('error', (error) => errorLog.log('alert', `thread ${this.row} died: ${stackOf(error)}`))
     this.#worker.on('exit', (code) => {

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
 import { clockOrigin } from '../feedback/clock.ts'
+import type { RecentBatch } from '../feedback/feed.ts'
 import { isLetGo, recall } from '../feedback/held.ts'
 import type { Tally } from '../feedback/tally.ts'
 import type { SharedZone, Zone } from '../feedback/zone.ts'
@@ -47,6 +48,7 @@ export class Threads implements Crew {
   #open = new Set<string>()
   #setup: Setup | undefined
   #running: Running | undefined
+  #hear: ((batch: RecentBatch) => void) | undefined
   #replaced = 0
   /** How far a drain has got. */
   #drain: 'not' | 'begun' | 'closed' = 'not'
@@ -128,6 +130,11 @@ export class Threads implements Crew {
     this.#order({ kind: 'destroy' })
   }
 
+  watch(hear: ((batch: RecentBatch) => void) | undefined): void {
+    this.#hear = hear
+    this.#order({ kind: 'watch', on: hear !== undefined })
+  }
+
   reopen(): void {
     reopenLogs()
     this.#order({ kind: 'reopen' })
@@ -172,9 +179,12 @@ export class Threads implements Crew {
           faults: process.env['EVENKEEL_TEST_FAULTS'] === '1',
         },
         (ended) => this.#ended(ended),
+        // What was under way when the last one stopped watching is nobody's.
+        ({ batch }) => this.#hear?.(batch),
       )
       this.#threads[row] = thread
       if (this.#drain === 'begun') thread.order({ kind: 'begin' })
+      if (this.#hear) thread.order({ kind: 'watch', on: true })
       return await thread.begun
     } catch (error) {
       return { kind: 'failed', error: mistakeOf(error) }

@@ -11,9 +11,10 @@ import { mistakeOf, stackOf } from './mistake.ts'
 import { type ProgramView, programFacts } from './program-facts.ts'
 import type { ListenSpec } from './proxy/listener.ts'
 import { Service } from './service.ts'
-import type { Order, Report, Setup, WorkerData } from './setup.ts'
+import type { News, Order, Report, Setup, WorkerData } from './setup.ts'
 import { accessLogPaths } from './source.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
+import { AttemptFeed } from './telemetry/attempt-feed.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
@@ -111,6 +112,7 @@ async function report(work: Promise<void>): Promise<void> {
 }
 
 logAttempts()
+const feed = new AttemptFeed()
 let last = report(apply(setup))
 main.on('message', (order: Order) => {
   switch (order.kind) {
@@ -120,6 +122,11 @@ main.on('message', (order: Order) => {
     case 'begin':
       draining = true
       service?.begin()
+      return
+    case 'watch':
+      feed.watch(
+        order.on ? (batch) => main.postMessage({ kind: 'attempts', batch } satisfies News) : undefined,
+      )
       return
     case 'reopen':
       reopenLogs()

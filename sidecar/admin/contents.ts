@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { fleetLack } from './explain-fleet.ts'
 import { printable } from './explain-probes.ts'
 import type { Facts } from './facts.ts'
+import { sendPage, wantsPage } from './page.ts'
 
 const list = `GET  /healthz             the process answers
 GET  /readyz              requests are taken; ?upstream=NAME asks for a ready peer too
@@ -11,12 +12,15 @@ GET  /metrics/angie       for Prometheus, under the names of Angie's template "a
 GET  /explain/UPSTREAM    why a request would go where it would go; ?format=text
 GET  /canary/UPSTREAM     whether track canary does worse than track stable; ?format=text
 GET  /config              the configuration that runs; ?format=yaml or json
+GET  /live                what the page for browsers at / shows, as server-sent events
 POST /reload              read the configuration anew
 `
 
-/** `/`: how the program is, and what the admin server can be asked for. */
+/** `/`: the live page for browsers; for others how the program is, and what the admin server can be asked for. */
 export function contents(app: FastifyInstance, facts: Facts): void {
-  app.get('/', (_request, reply) => {
+  app.get('/', (request, reply) => {
+    reply.header('vary', 'accept')
+    if (wantsPage(request.headers.accept)) return sendPage(request, reply)
     const up = Math.max(0, Math.round((facts.clock.wall() - facts.startedAt) / 1000))
     const lines = [`evenkeel ${facts.version}, up for ${up} s, configuration ${facts.generation()}`]
     if (facts.draining()) lines.push('it drains: work in progress ends, and then the process does')

@@ -1,3 +1,4 @@
+import type { RecentBatch } from '../../feedback/feed.ts'
 import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { RetryBudget } from '../../feedback/policy.ts'
@@ -45,6 +46,11 @@ export interface Facts {
   hosts(): readonly string[]
   /** Content of `admin_token_file`, trimmed; undefined when none is configured. */
   token(): string | undefined
+  /**
+   * Tells of attempts as they end, a batch now and then, from all threads. While nobody listens nothing is gathered.
+   * @returns stops listening
+   */
+  watch(hear: (batch: RecentBatch) => void): () => void
 }
 
 /** Time as the admin server reads it; tests put their own in its place. */

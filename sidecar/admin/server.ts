@@ -9,7 +9,9 @@ import { explain } from './explain.ts'
 import type { Facts } from './facts.ts'
 import { type Asked, type Gate, refuseChange, refuseHost } from './guard.ts'
 import { health } from './health.ts'
+import { live } from './live.ts'
 import { metrics } from './metrics.ts'
+import { page } from './page.ts'
 import { prometheusResponse } from './prometheus.ts'
 import { reload } from './reload.ts'
 import { running } from './running.ts'
@@ -173,6 +175,8 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   canary(app, facts)
   if (options.readonly) return app
   contents(app, facts)
+  page(app)
+  live(app, facts)
   explain(app, facts)
   running(app, facts)
   reload(app, facts)

@@ -140,6 +140,7 @@ export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[]
     templates: () => new Map(),
     hosts: () => [],
     token: () => undefined,
+    watch: () => () => {},
     ...rest,
   }
 }

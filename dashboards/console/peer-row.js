@@ -1,0 +1,284 @@
+/*
+ * A peer's line in the table of its group. It is made once; what changes every second are texts in it.
+ */
+
+import { draw } from './chart.js'
+import { h, setAttribute, setHidden, setShape, setStyle, setText, shape } from './dom.js'
+import { ago, count, duration, percent, rate, span } from './format.js'
+import { chosen } from './settings.js'
+import { stateShapes, states } from './words.js'
+
+/** @typedef {import('./store.js').Peer} Peer */
+
+/** The width of the small lines, milliseconds. */
+export const lineMs = 60_000
+
+/** Columns in order. `sort` gives what rows are sorted by, the greatest first unless it says otherwise. */
+export const columns = /** @type {const} */ ([
+  { id: 'peer', title: 'Peer', label: 'Peer', about: 'In the order of the configuration, unless sorted' },
+  { id: 'state', title: 'State', label: 'State', about: 'Worst first' },
+  {
+    id: 'share',
+    title: 'Share',
+    label: 'Share',
+    about: 'Of the attempts within the span, and what the method meant it to have: the mark on the bar',
+  },
+  {
+    id: 'rate',
+    title: 'Attempts/s',
+    label: 'Attempts',
+    about: 'Begun within the span; the line is the last minute',
+  },
+  {
+    id: 'flight',
+    title: 'In flight',
+    label: 'In flight',
+    about: 'Requests in progress now, and how many there may be',
+  },
+  {
+    id: 'time',
+    title: 'Time',
+    label: 'Time',
+    about: 'Mean time to the header within the span, the average that is kept, and what the method expects',
+  },
+  {
+    id: 'well',
+    title: 'Ended well',
+    label: 'Ended well',
+    about: 'Part of the attempts within the span, and why the others did not',
+  },
+  { id: 'probes', title: 'Probes', label: 'Probes', about: 'How the last one ended' },
+])
+
+/** @typedef {(typeof columns)[number]['id']} ColumnId */
+
+export class PeerRow {
+  /** @type {Peer} */
+  peer
+  /** Its place in the configuration. */
+  place
+  visible = false
+  element
+  button
+  #badges
+  #stateShape
+  #state
+  #stateNote
+  #bar
+  #share
+  #intended
+  #rate
+  #rateLine
+  #flight
+  #limit
+  #time
+  #timeNote
+  #timeLine
+  #well
+  #wellNote
+  #probes
+  #cells
+
+  /**
+   * @param {Peer} peer
+   * @param {number} place
+   * @param {() => void} toggle
+   */
+  constructor(peer, place, toggle) {
+    this.peer = peer
+    this.place = place
+    this.button = h(
+      'button',
+      { type: 'button', class: 'peer-name', 'aria-expanded': 'false', onclick: toggle },
+      peer.name,
+    )
+    this.#badges = h('span', { class: 'badges' })
+    this.#stateShape = shape('checking')
+    this.#state = h('span')
+    this.#stateNote = h('small')
+    this.#bar = h('span', { class: 'bar-share', 'aria-hidden': 'true' }, h('i'), h('b'))
+    this.#share = h('span')
+    this.#intended = h('small')
+    this.#rate = h('span')
+    this.#rateLine = h('canvas', { class: 'spark', 'aria-hidden': 'true' })
+    this.#flight = h('span')
+    this.#limit = h('small')
+    this.#time = h('span')
+    this.#timeNote = h('small')
+    this.#timeLine = h('canvas', { class: 'spark', 'aria-hidden': 'true' })
+    this.#well = h('span')
+    this.#wellNote = h('small')
+    this.#probes = h('span', { class: 'probe-list' })
+    this.#cells = {
+      peer: h(
+        'th',
+        { scope: 'row', role: 'rowheader' },
+        h('span', { class: 'name-line' }, this.button),
+        this.#badges,
+      ),
+      state: h(
+        'td',
+        { role: 'cell' },
+        h('span', { class: 'state' }, this.#stateShape, this.#state),
+        this.#stateNote,
+      ),
+      share: h('td', { role: 'cell' }, this.#bar, h('span', { class: 'pair' }, this.#share, this.#intended)),
+      rate: h('td', { role: 'cell' }, this.#rate, this.#rateLine),
+      flight: h('td', { role: 'cell' }, this.#flight, this.#limit),
+      time: h(
+        'td',
+        { role: 'cell' },
+        h('span', { class: 'stack' }, this.#time, this.#timeNote),
+        this.#timeLine,
+      ),
+      well: h('td', { role: 'cell' }, this.#well, this.#wellNote),
+      probes: h('td', { role: 'cell' }, this.#probes),
+    }
+    for (const { id, label } of columns) {
+      this.#cells[id].dataset['column'] = id
+      this.#cells[id].dataset['label'] = label
+    }
+    this.element = h('tr', { class: 'peer', role: 'row' }, ...Object.values(this.#cells))
+    this.#update()
+  }
+
+  /** Shows what is now, if anybody can see it. @param {number} scale the share that fills the bar */
+  update(scale) {
+    setAttribute(this.element, 'data-state', this.peer.state)
+    if (!this.visible) return
+    this.#update()
+    this.#shares(scale)
+    this.#lines()
+  }
+
+  #update() {
+    const { peer } = this
+    const { store, layout, group } = peer
+    const now = store.state?.at ?? 0
+    const ms = chosen().span
+    const { state } = peer
+    this.#badge(layout, group.layout.tracks.length > 1)
+    setShape(this.#stateShape, stateShapes[state] ?? 'checking')
+    setText(this.#state, state)
+    setAttribute(this.#cells.state, 'title', states[state])
+    setText(this.#stateNote, stateNote(peer, now))
+
+    const perSecond = peer.rate('attempts', ms)
+    setText(this.#rate, rate(perSecond))
+    const inFlight = peer.number('inFlight') ?? 0
+    const limit = peer.number('maxConns') ?? 0
+    setText(this.#flight, count(inFlight))
+    setText(this.#limit, limit > 0 ? `of ${count(limit)}` : '')
+
+    const mean = peer.mean('headerMs', 'headers', ms)
+    setText(this.#time, duration(mean))
+    const average = peer.number('average') || peer.number('headerTime') || undefined
+    const expected = peer.number('expected')
+    const notes = []
+    if (average !== undefined) notes.push(`avg ${duration(average)}`)
+    if (expected !== undefined) notes.push(`expects ${duration(expected)}`)
+    setText(this.#timeNote, notes.join(', '))
+
+    const well = peer.well(ms)
+    setText(this.#well, percent(well))
+    const reasons = peer.reasonRates(ms)
+    const [first, ...more] = reasons
+    let wellNote = ''
+    if (first !== undefined) {
+      wellNote = `${first.reason} ${rate(first.rate)}/s${more.length > 0 ? ` and ${more.length} more` : ''}`
+    } else if (peer.lastFailure !== undefined) {
+      wellNote = `${peer.lastFailure.reason} ${ago(now - peer.lastFailure.at)}`
+    }
+    setText(this.#wellNote, wellNote)
+    setAttribute(this.#cells.well, 'data-trouble', first === undefined ? undefined : 'yes')
+    this.#probing(now)
+  }
+
+  /**
+   * @param {import('./store.js').PeerLayout} layout
+   * @param {boolean} tracks whether the group has several
+   */
+  #badge(layout, tracks) {
+    const words = []
+    if (layout.backup) words.push('backup')
+    if (layout.retired) words.push('removed')
+    if (tracks) words.push(layout.track)
+    if (layout.weight !== 1) words.push(`weight ${layout.weight}`)
+    const text = words.join(' · ')
+    setText(this.#badges, text)
+    setHidden(this.#badges, text === '')
+  }
+
+  /** @param {number} scale */
+  #shares(scale) {
+    const ms = chosen().span
+    const actual = this.peer.actualShare(ms)
+    const intended = this.peer.average('share', ms)
+    setText(this.#share, percent(actual))
+    setText(this.#intended, `of ${percent(intended)}`)
+    const width = (/** @type {number | undefined} */ part) => `${Math.min(100, (100 * (part ?? 0)) / scale)}%`
+    setStyle(this.#bar, '--actual', width(actual))
+    setStyle(this.#bar, '--intended', width(intended))
+  }
+
+  #lines() {
+    const { peer } = this
+    const now = peer.store.state?.at ?? 0
+    draw(
+      this.#rateLine,
+      [
+        { points: peer.line('attempts', lineMs), ink: 'line', area: true },
+        { points: peer.line('failures', lineMs), ink: 'trouble', area: true },
+      ],
+      now,
+      lineMs,
+    )
+    draw(this.#timeLine, [{ points: peer.line('headerMs', lineMs, 'headers'), ink: 'calm' }], now, lineMs)
+  }
+
+  /** @param {number} now */
+  #probing(now) {
+    const { probes } = this.peer
+    const lines = [...probes.values()]
+    // A list that has as many as before is changed in place.
+    while (this.#probes.children.length > lines.length) this.#probes.lastElementChild?.remove()
+    while (this.#probes.children.length < lines.length) {
+      this.#probes.append(h('span', { class: 'probe' }, shape('silent'), h('span')))
+    }
+    for (const [i, probe] of lines.entries()) {
+      const line = this.#probes.children[i]
+      const look = probe.passed === undefined ? 'silent' : probe.passed ? 'passed' : 'failed'
+      setShape(/** @type {SVGSVGElement} */ (line.firstChild), look)
+      setAttribute(line, 'data-look', look)
+      setText(/** @type {Node} */ (line.lastChild), probeText(probe, now))
+      setAttribute(line, 'title', probe.detail === '' ? undefined : probe.detail)
+    }
+    if (lines.length === 0) setText(this.#probes, '')
+  }
+}
+
+/**
+ * @param {import('./store.js').Probing} probe
+ * @param {number} now
+ */
+function probeText({ probe, passed, detail, at }, now) {
+  if (at === undefined) return `${probe.name} not yet`
+  const when = ago(now - at)
+  if (passed === false) return `${probe.name} ${when}${detail === '' ? '' : `: ${detail}`}`
+  return `${probe.name} ${when}`
+}
+
+/**
+ * @param {Peer} peer
+ * @param {number} now
+ */
+function stateNote(peer, now) {
+  const { state, layout } = peer
+  const fails = peer.number('fails') ?? 0
+  const notes = []
+  if (state === 'recovering') notes.push(`at ${percent(peer.number('ramp'))}`)
+  if (state === 'unavailable' && peer.excluded === undefined) notes.push('may be tried')
+  if (fails > 0 && layout.maxFails > 0) notes.push(`${fails} of ${layout.maxFails} failures`)
+  if (peer.stateAt !== undefined) notes.push(`for ${span(now - peer.stateAt)}`)
+  return notes.join(', ')
+}
