@@ -38,6 +38,7 @@ export function group(
     method?: string
     learning?: Learning | undefined
     name?: string
+    split?: boolean
   } = {},
 ): Upstream {
   const backups = more.backups ?? []
@@ -63,6 +64,7 @@ export function group(
     method: more.method ?? 'round_robin',
     learning: more.learning,
     responseTimeFactor: 0.9,
+    split: more.split ?? false,
   })
 }
 
