@@ -58,10 +58,9 @@ export const timesRow: Row = {
     }),
     lines({
       title: 'Time to the last byte',
-      about: 'Of the whole answer, as far as it came. Points are single attempts with a trace.',
+      about: 'Of the whole answer, as far as it came.',
       span: 12,
       unit: 's',
-      exemplars: true,
       queries: [
         [timeOf(0.5, 'evenkeel_peer_response_seconds_bucket'), `${name} p50`],
         [timeOf(0.99, 'evenkeel_peer_response_seconds_bucket'), `${name} p99`],

@@ -13,7 +13,7 @@ const needs = () => ensure(['prometheus', 'promtool'])
 
 /** What Prometheus is to read, and how. */
 export interface ScrapeTarget {
-  /** The label `job`. */
+  /** The label `job`; targets of one job have one path. */
   readonly job: string
   /** Host and port: `127.0.0.1:9900`. */
   readonly address: string
@@ -233,10 +233,10 @@ export async function prometheus(options: PrometheusOptions): Promise<Prometheus
       },
       storage: { exemplars: { max_exemplars: 10_000 } },
       rule_files: rules,
-      scrape_configs: options.targets.map(({ job, address, path = '/metrics', labels = {} }) => ({
+      scrape_configs: [...Map.groupBy(options.targets, ({ job }) => job)].map(([job, targets]) => ({
         job_name: job,
-        metrics_path: path,
-        static_configs: [{ targets: [address], labels }],
+        metrics_path: targets[0]?.path ?? '/metrics',
+        static_configs: targets.map(({ address, labels = {} }) => ({ targets: [address], labels })),
       })),
     }
     writeFileSync(join(folder, 'prometheus.json'), JSON.stringify(config))

@@ -1,0 +1,148 @@
+import { type Backend, type Backends, backends, type Exchange } from './backend.ts'
+import { type Instances, instances, Visitors } from './instances.ts'
+import { Receiver } from './otlp.ts'
+import { type RedisServer, redisServer } from './redis.ts'
+import type { Sidecar } from './sidecar.ts'
+
+/** Every n-th answer is of one kind, all others of another. */
+function nth(
+  n: number,
+  one: (exchange: Exchange) => Promise<void>,
+  other: (exchange: Exchange) => Promise<void>,
+) {
+  let count = 0
+  return (exchange: Exchange) => (++count % n === 0 ? one : other)(exchange)
+}
+
+const scripts = {
+  good: { body: 'good', after: 4 },
+  slower: { body: 'slower', after: 12 },
+  canary: nth(
+    6,
+    (exchange) => exchange.reply({ status: 500 }),
+    (exchange) => exchange.reply({ body: 'canary', after: 60 }),
+  ),
+  failing: { status: 503 },
+  full: { body: 'full', after: 150 },
+  probed: { body: 'probed' },
+  ill: (exchange: Exchange) => exchange.reply({ status: exchange.target === '/health' ? 503 : 200 }),
+  telling: { body: 'telling', headers: { 'X-Capacity': '80' } },
+  reticent: nth(
+    3,
+    (exchange) => exchange.reply({ body: 'silent' }),
+    (exchange) => exchange.reply({ body: 'telling', headers: { 'X-Capacity': '40' } }),
+  ),
+}
+
+type Role = keyof typeof scripts
+
+/**
+ * Every kind of group at once, at two instances of a fleet, under load: what dashboards show has something to show. The
+ * first instance has loaded its configuration twice, the second has refused a wrong one.
+ */
+export class BoardsScene implements AsyncDisposable {
+  #redis!: RedisServer
+  #peers!: Backends
+  #fleet!: Instances
+  #visitors: Visitors[] = []
+  #traces!: Receiver
+
+  async open(): Promise<this> {
+    this.#redis = await redisServer()
+    this.#traces = await new Receiver('http').listen()
+    this.#peers = await backends(Object.values(scripts))
+    this.#fleet = await instances(2, this.#config(), {
+      group: 'shop',
+      env: { OTEL_EXPORTER_OTLP_ENDPOINT: this.#traces.url },
+    })
+    for (const [path, each, pauseMs] of [
+      ['/shop', 2, 10],
+      ['/retry', 1, 60],
+      ['/spent', 1, 30],
+      ['/full', 3, 5],
+      ['/gone', 1, 100],
+      ['/probed', 1, 40],
+      ['/told', 1, 20],
+    ] as const) {
+      this.#visitors.push(new Visitors(this.instances, each, pauseMs, path))
+    }
+    const [one, other] = this.instances
+    await one!.reload()
+    await other!.rewrite('nonsense;')
+    other!.signal('SIGHUP')
+    return this
+  }
+
+  get instances(): readonly Sidecar[] {
+    return this.#fleet.list
+  }
+
+  /** Address of a peer. */
+  address(role: Role): string {
+    return this.#peer(role).address
+  }
+
+  #peer(role: Role): Backend {
+    return this.#peers.list[Object.keys(scripts).indexOf(role)]!
+  }
+
+  #config(): string {
+    const server = (role: Role, words = '') => `server ${this.#peer(role).address} ${words};`
+    return `
+fleet ${this.#redis.url} group=boards interval=100ms;
+http {
+  access_log off;
+  proxy_next_upstream error timeout http_503;
+  upstream shop {
+    zone shop 64k;
+    least_time header;
+    split canary=40%;
+    shadow least_conn;
+    ${server('good')} ${server('slower', 'max_conns=100 max_conns_scope=fleet')} ${server('canary', 'track=canary')}
+    keepalive 8;
+  }
+  upstream idle {
+    zone idle 64k;
+    split canary=10%;
+    ${server('good')} ${server('canary', 'track=canary')}
+  }
+  upstream retry { zone retry 64k; ${server('good')} ${server('failing', 'max_fails=0')} }
+  upstream spent { zone spent 64k; ${server('good')} ${server('failing', 'max_fails=0')} }
+  upstream full { zone full 64k; ${server('full', 'max_conns=1')} }
+  upstream gone {
+    zone gone 64k;
+    server 127.0.0.1:1 max_fails=1 fail_timeout=1h;
+    server 127.0.0.2:1 max_fails=1 fail_timeout=1h;
+  }
+  upstream probed { zone probed 64k; ${server('probed', 'slow_start=1h')} ${server('ill')} keepalive 0; }
+  upstream told {
+    zone told 64k;
+    feedback $upstream_http_x_capacity;
+    ${server('telling')} ${server('reticent')}
+  }
+  server {
+    listen 127.0.0.1:PORT;
+    location /shop { proxy_pass http://shop; }
+    location /retry { proxy_pass http://retry; }
+    location /spent { proxy_pass http://spent; proxy_next_upstream_budget 1% min=0 window=10s; }
+    location /full { proxy_pass http://full; }
+    location /gone { proxy_pass http://gone; }
+    location /idle { proxy_pass http://idle; }
+    location /probed {
+      proxy_pass http://probed;
+      upstream_probe alive uri=/health interval=300ms test=$good scope=instance;
+    }
+    location /told { proxy_pass http://told; }
+  }
+  map $upstream_status $good { 200 "1"; }
+}`
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const visitors of this.#visitors) await visitors[Symbol.asyncDispose]()
+    await this.#fleet?.[Symbol.asyncDispose]()
+    await this.#peers?.[Symbol.asyncDispose]()
+    await this.#traces?.[Symbol.asyncDispose]()
+    await this.#redis?.stop()
+  }
+}
