@@ -35,6 +35,8 @@ export interface Handler {
   ended(exchange: Exchange): void
   /** What came was no request: `call.status` says what it was answered. */
   malformed(call: Call, settings: Settings): void
+  /** An address that is listened on no more has no connection any more. */
+  closed(key: string): void
 }
 
 interface Open {
@@ -200,6 +202,9 @@ export class Listeners {
       this.#clientError(open, error, socket),
     )
     await bind(server, spec, this.#sharing.threads > 1)
+    server.once('close', () => {
+      if (!this.#open.has(spec.key)) this.#handler.closed(spec.key)
+    })
     // A failure to accept one connection; the listener itself goes on.
     server.on('error', () => this.#drop())
     return open

@@ -87,6 +87,11 @@ export class Serving implements Handler {
     publishRequest(call)
   }
 
+  /** Its routes would keep everything that they lead to. */
+  closed(key: string): void {
+    this.#routers.delete(key)
+  }
+
   async #run(exchange: Exchange, key: string): Promise<void> {
     const { call } = exchange
     let router = this.#routers.get(key)

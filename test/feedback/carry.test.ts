@@ -361,6 +361,23 @@ test('the zone takes the name that the configuration now gives it', () => {
   assert.equal(first.zone.name, 'other')
 })
 
+test('ten thousand peers that come and go pass through the same few slots', () => {
+  const generation = (n: number) => Array.from({ length: 100 }, (_, i) => `10.${n}.0.${i}:80`)
+  let loaded = load(undefined, generation(0))
+  const sizes = new Set<number>()
+  for (let n = 1; n <= 100; n++) {
+    // Every tenth generation a call is still in progress at one of those that go.
+    const attempt = n % 10 === 0 ? chosen(loaded.upstream, loaded.peers[n % 100]!, n) : undefined
+    loaded = load(loaded, generation(n))
+    assert.equal(loaded.retired.length, attempt ? 1 : 0)
+    if (attempt) ended(attempt, 'ok', n)
+    assert.deepEqual(loaded.retired, [])
+    sizes.add(loaded.zone.capacity)
+  }
+  assert.deepEqual([...sizes], [256])
+  assert.equal(loaded.zone.room, 156)
+})
+
 test('whatever is reloaded while calls run, each slot belongs to one peer and every call is counted down', () => {
   const sketches = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'), { maxLength: 6 })
   const step = fc.oneof(
