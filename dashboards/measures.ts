@@ -140,3 +140,25 @@ export const ramp = min(ofPeer, chosen('evenkeel_peer_ramp_ratio'))
 
 /** Time that the last probe of each peer took. */
 export const probeTime = avg(ofPeer, chosen('evenkeel_peer_probe_seconds'))
+
+/** Picks a second that a group's method and its shadow made, between peers of which both know what to expect. */
+const shadowed = sum(ofGroup, rate(chosen('evenkeel_upstream_shadow_picks_total')))
+
+/** The share of the picks that the shadow would have given each peer. */
+export const shadowShare = shareOf(
+  sum(ofPeer, rate(chosen('evenkeel_peer_shadow_picks_total'))),
+  sum(ofGroup, rate(chosen('evenkeel_peer_shadow_picks_total', {}, everyPeer))),
+)
+
+/** The part of the picks in which both chose the same peer. */
+export const shadowSame = ratio(sum(ofGroup, rate(chosen('evenkeel_upstream_shadow_same_total'))), shadowed)
+
+/** Average time of the peers that were picked, and of those that the shadow would have picked. */
+export const pickedTime = mean(
+  sum(ofGroup, rate(chosen('evenkeel_upstream_picked_expected_seconds_total'))),
+  shadowed,
+)
+export const shadowTime = mean(
+  sum(ofGroup, rate(chosen('evenkeel_upstream_shadow_expected_seconds_total'))),
+  shadowed,
+)

@@ -8,10 +8,12 @@ import {
   failureRatio,
   headerTime,
   inFlight,
+  pickedTime,
   probeFailureRatio,
   probeTime,
   ramp,
   reuseRatio,
+  shadowTime,
   stateOf,
   timeShare,
   unmeasured,
@@ -241,7 +243,7 @@ export const method: Row = {
       title: 'What the split makes of their times',
       about:
         'Solid: average time of the attempts as they were shared. Dashed: the mean over peers, each asked equally often. Solid well below dashed: the method favours the fast. The same, though peers differ: it does not know of it. Above: it favours the slow.',
-      span: 8,
+      span: 6,
       unit: 's',
       dashed: '/ equal$/',
       queries: [
@@ -254,7 +256,7 @@ export const method: Row = {
       title: 'How unequal the peers are',
       about:
         'Time to the header of the slowest peer, by that of the fastest. Near 1 no method can help, and the cause is shared by all. At 2 and more with equal shares, try `least_time` as a `shadow` first.',
-      span: 8,
+      span: 6,
       unit: 'short',
       queries: [
         [
@@ -269,12 +271,25 @@ export const method: Row = {
       title: 'Share of attempts and of time',
       about:
         'Solid: share of the attempts. Dashed: share of the time that answers took. A peer whose time is far above its share is the slow one; a method that knows gives it less.',
-      span: 8,
+      span: 6,
       unit: 'percentunit',
       dashed: '/ time$/',
       queries: [
         [actualShare(), name],
         [timeShare(), `${name} time`],
+      ],
+      min: 0,
+    }),
+    lines({
+      title: 'Time to expect, and under the shadow',
+      about:
+        'With `shadow METHOD;` in the group: average time of the peers that were picked, and dashed of those that the other method would have picked. Well below: it is worth a switch. More in the Upstream dashboard.',
+      span: 6,
+      unit: 's',
+      dashed: '/ shadow$/',
+      queries: [
+        [pickedTime, '{{upstream}}'],
+        [shadowTime, '{{upstream}} shadow'],
       ],
       min: 0,
     }),

@@ -254,6 +254,3 @@ export const fleetRow: Row = {
     }),
   ],
 }
-
-/** A second method that only says what it would have picked. */
-export const shadowRow: readonly Row[] = []

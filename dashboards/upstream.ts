@@ -16,8 +16,9 @@ import {
 import { lines, stateMappings } from './panels.ts'
 import { between, max, mean, rate, sum } from './promql.ts'
 import { chosen } from './scope.ts'
+import { shadowRow } from './shadow.ts'
 import { table } from './tables.ts'
-import { feedbackRow, fleetRow, healthRow, limit, loadRow, shadowRow, timesRow } from './upstream-more.ts'
+import { feedbackRow, fleetRow, healthRow, limit, loadRow, timesRow } from './upstream-more.ts'
 
 const ofGroup = ['upstream'] as const
 const ofPeer = ['upstream', 'peer'] as const
@@ -165,6 +166,6 @@ export function upstream(): Dashboard {
     title: 'evenkeel / Upstream',
     about: 'What each peer of a group gets, how it does, and whether that is what the method means.',
     choices: ['upstream', 'peer', 'track'],
-    rows: [clients, now, split, endings, timesRow, loadRow, healthRow, feedbackRow, fleetRow, ...shadowRow],
+    rows: [clients, now, split, endings, timesRow, loadRow, healthRow, feedbackRow, fleetRow, shadowRow],
   })
 }
