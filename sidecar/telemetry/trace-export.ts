@@ -44,7 +44,7 @@ export class WatchedExporter implements SpanExporter {
   #arrived(): void {
     if (!this.#failing) return
     this.#failing = false
-    this.#say('notice', `traces: spans arrive again, ${this.#lost} were lost`)
+    this.#say('notice', `traces: spans arrive again, ${this.#lost} or more were lost`)
     this.#lost = 0
   }
 

@@ -24,10 +24,15 @@ const forlornMs = 200
  */
 export async function traceByEnvironment(env: Env, program: Program): Promise<Tracing | undefined> {
   try {
+    const lines = new Lines()
+    const logged = { logLevel: logLevel(env), suppressOverrideMessage: true }
+    diag.setLogger(lines, logged)
     const exporter = await exporterOf(env)
+    // What it drops while nothing arrives is no news.
+    lines.quiet = () => exporter?.failing === true
     const sdk = new NodeSDK(configuration(env, exporter))
-    // After the SDK, which has a logger of its own where `OTEL_LOG_LEVEL` is set.
-    diag.setLogger(new Lines(), { logLevel: logLevel(env), suppressOverrideMessage: true })
+    // Once more, for the SDK has set a logger of its own where `OTEL_LOG_LEVEL` is set.
+    diag.setLogger(lines, logged)
     describing(env, program, () => sdk.start())
     return new Spans({
       tracer: trace.getTracer('evenkeel', program.version),
@@ -130,6 +135,8 @@ const mostLines = 100
 
 /** The SDK's own lines, in the error log. */
 class Lines implements DiagLogger {
+  /** Whether nothing is to be said now. */
+  quiet = () => false
   readonly #last = new Map<string, number>()
 
   error = (text: string) => this.#log('error', text)
@@ -139,7 +146,7 @@ class Lines implements DiagLogger {
   verbose = (text: string) => this.#log('debug', text)
 
   #log(level: Level, text: string): void {
-    if (!errorLog.admits(level)) return
+    if (!errorLog.admits(level) || this.quiet()) return
     const now = performance.now()
     const kind = text.replace(/\d+/g, '0')
     if (now - (this.#last.get(kind) ?? Number.NEGATIVE_INFINITY) < repeatMs) return
