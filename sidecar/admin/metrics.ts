@@ -1,4 +1,3 @@
-import { setImmediate as pause } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { metricsTable } from '../../feedback/metrics-table.ts'
 import { Exposition, type FormatName, formats, negotiate } from './exposition.ts'
@@ -6,9 +5,7 @@ import type { Facts } from './facts.ts'
 import { processMetrics } from './process-metrics.ts'
 import { type GroupSeries, groupSamplers, peerSamplers, programNumbers } from './samples.ts'
 import { type Series, seriesOf } from './series.ts'
-
-/** Longest stretch of building a scrape before requests get their turn, milliseconds. */
-const stretchMs = 4
+import { Stretch } from './stretch.ts'
 
 /** `/metrics`: evenkeel's own numbers, read from the zones as they are asked for. */
 export function metrics(app: FastifyInstance, facts: Facts): void {
@@ -23,12 +20,7 @@ export function metrics(app: FastifyInstance, facts: Facts): void {
 export async function scrape(facts: Facts, format: FormatName): Promise<string> {
   const out = new Exposition(format)
   await processMetrics(out)
-  let began = performance.now()
-  const breathe = async () => {
-    if (performance.now() - began < stretchMs) return
-    await pause()
-    began = performance.now()
-  }
+  const stretch = new Stretch()
   const now = facts.clock.now()
   const fleet = facts.fleet()
   const groups: GroupSeries[] = []
@@ -36,7 +28,7 @@ export async function scrape(facts: Facts, format: FormatName): Promise<string> 
   for (const group of facts.upstreams()) {
     groups.push({ upstream: group.upstream, fleet: fleet?.upstream(group.upstream) })
     peers.push(...seriesOf(group, fleet, now))
-    await breathe()
+    if (stretch.over) await stretch.rest()
   }
   for (const { name, type, help } of metricsTable) {
     out.family(name, type, help)
@@ -48,7 +40,7 @@ export async function scrape(facts: Facts, format: FormatName): Promise<string> 
     if (peer === undefined) continue
     for (const series of peers) {
       peer(out, name, series, now)
-      await breathe()
+      if (stretch.over) await stretch.rest()
     }
   }
   return out.end()

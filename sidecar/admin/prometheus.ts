@@ -4,6 +4,7 @@ import type { Facts, Template, TemplateMetric } from './facts.ts'
 import { statusTree } from './status.ts'
 import { scalar } from './status-json.ts'
 import { stockTemplate } from './stock-template.ts'
+import { Stretch } from './stretch.ts'
 import { captureWords } from './template.ts'
 import type { Branch, Node, Scalar } from './tree.ts'
 
@@ -11,13 +12,13 @@ import type { Branch, Node, Scalar } from './tree.ts'
  * Answers a scrape by a template, on the admin server as on a data port (`prometheus all;`).
  * @param name the template's; `all` is built in where the configuration has none of that name
  */
-export function prometheusResponse(facts: Facts, name: string, method: string): Answer {
+export async function prometheusResponse(facts: Facts, name: string, method: string): Promise<Answer> {
   if (method !== 'GET' && method !== 'HEAD') {
     return answer(method, 405, 'text/plain', 'method not allowed\n', { allow: 'GET, HEAD' })
   }
   const template = facts.templates().get(name) ?? (name === 'all' ? stockTemplate : undefined)
   if (template === undefined) return answer(method, 404, 'text/plain', 'unknown Prometheus template\n')
-  return answer(method, 200, formats.text, exposition(name, template, facts), uncached)
+  return answer(method, 200, formats.text, await exposition(name, template, facts), uncached)
 }
 
 /** A metric and the samples found for it, ready to print. */
@@ -30,8 +31,8 @@ interface Found {
   readonly samples: string[]
 }
 
-/** Prints the status tree by a template. Metrics without a sample are left out. */
-export function exposition(name: string, template: Template, facts: Facts): string {
+/** Prints the status tree by a template. Metrics without a sample are left out. It gives way to other work in between. */
+export async function exposition(name: string, template: Template, facts: Facts): Promise<string> {
   const all = template.metrics.map(
     (metric): Found => ({
       metric,
@@ -42,10 +43,11 @@ export function exposition(name: string, template: Template, facts: Facts): stri
     }),
   )
   for (const found of all) if (found.metric.path === undefined) take(found, '', [], undefined)
-  walk(
+  await walk(
     statusTree(facts, ''),
     '',
     all.filter((found) => found.metric.path !== undefined),
+    new Stretch(),
   )
   const lines = [`# Angie Prometheus template "${name}"`]
   const headed = new Set<string>()
@@ -63,15 +65,21 @@ export function exposition(name: string, template: Template, facts: Facts): stri
 }
 
 /** Visits every value below a node. An object's own value is how many members it has, under its path and a slash. */
-function walk(branch: Branch, path: string, candidates: readonly Found[]): void {
+async function walk(
+  branch: Branch,
+  path: string,
+  candidates: readonly Found[],
+  stretch: Stretch,
+): Promise<void> {
   const at = `${path}/`
   const possible = candidates.filter(({ prefix }) => prefix.startsWith(at) || at.startsWith(prefix))
   // What no metric can ask for is not even worked out.
   if (possible.length === 0) return
+  if (stretch.over) await stretch.rest()
   let members = 0
   for (const [key, node] of branch()) {
     members += 1
-    if (typeof node === 'function') walk(node, at + key, possible)
+    if (typeof node === 'function') await walk(node, at + key, possible, stretch)
     else match(at + key, node, possible)
   }
   match(at, members, possible)

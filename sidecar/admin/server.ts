@@ -180,8 +180,8 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   explain(app, facts)
   running(app, facts)
   reload(app, facts)
-  app.get('/metrics/angie', (request, reply) =>
-    carry(prometheusResponse(facts, 'all', request.method), reply),
+  app.get('/metrics/angie', async (request, reply) =>
+    carry(await prometheusResponse(facts, 'all', request.method), reply),
   )
   return app
 }

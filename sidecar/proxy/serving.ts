@@ -22,7 +22,7 @@ export interface MadeAnswer {
 export interface ServingEnv extends ForwardEnv {
   /** `api PATH` in a location: `location` is its prefix, undefined for other locations. */
   status(call: Call, path: string, location: string | undefined): MadeAnswer
-  prometheus(template: string, method: string): MadeAnswer
+  prometheus(template: string, method: string): Promise<MadeAnswer>
   /** A line for the error log about a request. */
   complain(call: Call, text: string): void
   /** Something that should not happen did: the request gets a 500 and the process goes on. */
@@ -148,7 +148,7 @@ export class Serving implements Handler {
     const made =
       content.kind === 'api'
         ? this.#env.status(call, content.path, prefix)
-        : this.#env.prometheus(content.template, call.method)
+        : await this.#env.prometheus(content.template, call.method)
     const { 'content-type': type, ...others } = made.headers
     const headers = Object.entries(others).flatMap(([name, value]) =>
       name.toLowerCase() === 'content-length' || name.toLowerCase() === 'content-type' ? [] : [name, value],

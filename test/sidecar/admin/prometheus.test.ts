@@ -18,12 +18,12 @@ function backend() {
 }
 
 /** What a template of these lines prints. */
-function print(
+async function print(
   lines: readonly MetricLine[],
   compile: (text: string) => (raw: string) => string = identity,
-): string {
+): Promise<string> {
   const templates = new Map<string, Template>([['own', template(lines, compile)]])
-  const { body, status } = prometheusResponse(
+  const { body, status } = await prometheusResponse(
     facts({ groups: [backend()], templates: () => templates }),
     'own',
     'GET',
@@ -32,8 +32,8 @@ function print(
   return body.toString()
 }
 
-test('the built-in template tells the state under the names that Angie gives', () => {
-  const { body, headers } = prometheusResponse(facts({ groups: [backend()] }), 'all', 'GET')
+test('the built-in template tells the state under the names that Angie gives', async () => {
+  const { body, headers } = await prometheusResponse(facts({ groups: [backend()] }), 'all', 'GET')
   const text = body.toString()
   assert.equal(text.split('\n')[0], '# Angie Prometheus template "all"')
   assert.equal(headers['content-type'], 'text/plain; version=0.0.4; charset=utf-8')
@@ -68,9 +68,9 @@ test('the built-in template tells the state under the names that Angie gives', (
   assert.match(text, /\n# HELP angie_connections_idle .+\n# TYPE angie_connections_idle gauge\n/)
 })
 
-test('a template prints values by exact path, by pattern, and how many members an object has', () => {
+test('a template prints values by exact path, by pattern, and how many members an object has', async () => {
   assert.equal(
-    print([
+    await print([
       {
         metric: 'accepted',
         value: '$p8s_value',
@@ -97,9 +97,9 @@ test('a template prints values by exact path, by pattern, and how many members a
   )
 })
 
-test('a value goes to the first metric that asks for its path', () => {
+test('a value goes to the first metric that asks for its path', async () => {
   assert.equal(
-    print([
+    await print([
       { metric: 'first', value: '$p8s_value', path: '~accepted$' },
       { metric: 'second', value: '$p8s_value', path: '/connections/accepted' },
     ]),
@@ -107,10 +107,10 @@ test('a value goes to the first metric that asks for its path', () => {
   )
 })
 
-test('a value may be mapped; what maps to nothing or to no number is left out, with its header', () => {
+test('a value may be mapped; what maps to nothing or to no number is left out, with its header', async () => {
   const states: Readonly<Record<string, string>> = { up: '1', down: '' }
   const path = '~^/http/upstreams/[^/]+/peers/(.+)/state$'
-  const text = print(
+  const text = await print(
     [
       { metric: 'state{p="$1"}', value: '$state', path },
       { metric: 'version', value: '$p8s_value', path: '/angie/version', help: 'no number' },
@@ -121,20 +121,20 @@ test('a value may be mapped; what maps to nothing or to no number is left out, w
   assert.equal(text, '# Angie Prometheus template "own"\nstate{p="unix:/run/a"} 1\nfixed 12\n')
 })
 
-test('several lines of one name share one header', () => {
-  const text = print([
+test('several lines of one name share one header', async () => {
+  const text = await print([
     { metric: 'c{k="a"}', value: '$p8s_value', path: '/connections/accepted', type: 'counter', help: 'x' },
     { metric: 'c{k="d"}', value: '$p8s_value', path: '/connections/dropped', type: 'counter', help: 'x' },
   ])
   assert.equal(text.match(/# TYPE/g)?.length, 1)
 })
 
-test('a pattern with a capital letter is compared without case, as in Angie', () => {
-  const text = print([{ metric: 'x', value: '$p8s_value', path: '~^/Connections/IDLE$' }])
+test('a pattern with a capital letter is compared without case, as in Angie', async () => {
+  const text = await print([{ metric: 'x', value: '$p8s_value', path: '~^/Connections/IDLE$' }])
   assert.match(text, /\nx 3\n/)
 })
 
-test('wrong lines are refused in the words of Angie', () => {
+test('wrong lines are refused in the words of Angie', async () => {
   const wrong = (line: MetricLine, message: string) => {
     assert.throws(() => template([line], identity), { message })
   }
@@ -152,26 +152,23 @@ test('wrong lines are refused in the words of Angie', () => {
   )
 })
 
-test('an own template named all stands before the built-in one; an unknown one is not found', () => {
+test('an own template named all stands before the built-in one; an unknown one is not found', async () => {
   const templates = new Map([
     ['all', template([{ metric: 'mine', value: '$p8s_value', path: '/angie/generation' }], identity)],
   ])
   const from = facts({ templates: () => templates })
-  const whole = prometheusResponse(from, 'all', 'GET')
+  const whole = await prometheusResponse(from, 'all', 'GET')
   assert.equal(whole.body.toString(), '# Angie Prometheus template "all"\nmine 1\n')
-  assert.equal(prometheusResponse(from, 'nope', 'GET').status, 404)
-  assert.equal(prometheusResponse(from, 'all', 'DELETE').status, 405)
-  const head = prometheusResponse(from, 'all', 'HEAD')
+  assert.equal((await prometheusResponse(from, 'nope', 'GET')).status, 404)
+  assert.equal((await prometheusResponse(from, 'all', 'DELETE')).status, 405)
+  const head = await prometheusResponse(from, 'all', 'HEAD')
   assert.equal(head.body.length, 0)
   assert.equal(head.headers['content-length'], String(whole.body.length))
 })
 
-test('what the built-in template prints has no series twice', () => {
-  const text = prometheusResponse(
-    facts({ groups: [backend(), group('other', { a: {} })] }),
-    'all',
-    'GET',
-  ).body.toString()
+test('what the built-in template prints has no series twice', async () => {
+  const from = facts({ groups: [backend(), group('other', { a: {} })] })
+  const text = (await prometheusResponse(from, 'all', 'GET')).body.toString()
   // Angie names counters without `_total`, which the reader would refuse; as gauges the rest is checked.
   read(text.replaceAll(/^(# TYPE \S+) counter$/gm, '$1 gauge'))
 })

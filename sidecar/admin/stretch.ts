@@ -1,0 +1,19 @@
+import { setImmediate as pause } from 'node:timers/promises'
+
+/** Longest stretch of work before requests get their turn, milliseconds. */
+const longestMs = 4
+
+/** Work that takes long, in parts: `if (stretch.over) await stretch.rest()` wherever it can be left for a while. */
+export class Stretch {
+  #began = performance.now()
+
+  get over(): boolean {
+    return performance.now() - this.#began >= longestMs
+  }
+
+  /** Lets everything else have its turn. */
+  async rest(): Promise<void> {
+    await pause()
+    this.#began = performance.now()
+  }
+}
