@@ -5,6 +5,7 @@ import { attemptsBoard } from './attempts.ts'
 import { canary } from './canary.ts'
 import { overview } from './overview.ts'
 import { probesBoard } from './probes.ts'
+import { prometheusRuleYaml } from './prometheus-rule.ts'
 import { alertsYaml, recordingYaml } from './rules.ts'
 import { upstream } from './upstream.ts'
 import { whySlow } from './why-slow.ts'
@@ -27,6 +28,7 @@ export function built(): ReadonlyMap<string, string> {
   }
   files.set('rules/recording.yaml', recordingYaml())
   files.set('rules/alerts.yaml', alertsYaml())
+  files.set('kubernetes/prometheus-rule.yaml', prometheusRuleYaml())
   return files
 }
 
