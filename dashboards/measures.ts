@@ -7,6 +7,7 @@ import {
   against,
   avg,
   between,
+  complement,
   type Expr,
   either,
   type Label,
@@ -100,7 +101,7 @@ export function readiness(whole: readonly Choice[] = []): Expr {
     ['namespace', 'instance', 'upstream', 'peer', 'track'],
     chosen('evenkeel_peer_excluded', {}, whole),
   )
-  return scaled(scaled(excluded, '*', -1), '+', 1)
+  return complement(excluded)
 }
 
 /** The part of the attempts that was made on a kept connection. */

@@ -17,22 +17,47 @@ export type Label = MetricLabel | (typeof targetLabels)[number] | 'le'
 export type Wanted = string | RegExp | { readonly not: string | RegExp }
 export type Matchers = { readonly [L in Label]?: Wanted }
 
+/** How tightly operators bind; what has none binds tightest. */
+const levels = {
+  or: 1,
+  and: 2,
+  '>': 3,
+  '<': 3,
+  '>=': 3,
+  '<=': 3,
+  '==': 3,
+  '+': 4,
+  '-': 4,
+  '*': 5,
+  '/': 5,
+} as const
+type Operator = keyof typeof levels
+
 /** An instant vector with the labels that its series have, or a scalar, which has none. */
 export class Expr {
   readonly text: string
   readonly labels: ReadonlySet<Label>
-  /** Whether it is one term, which needs no brackets beside an operator. */
-  readonly term: boolean
+  /** The operator that was applied last; undefined: it is one term. */
+  readonly operator: Operator | undefined
 
-  constructor(text: string, labels: Iterable<Label>, term = true) {
+  constructor(text: string, labels: Iterable<Label>, operator?: Operator) {
     this.text = text
     this.labels = new Set(labels)
-    this.term = term
+    this.operator = operator
   }
 
-  /** As an operand. */
-  get operand(): string {
-    return this.term ? this.text : `(${this.text})`
+  /** As it stands before an operator. */
+  before(operator: Operator): string {
+    return this.#level >= levels[operator] ? this.text : `(${this.text})`
+  }
+
+  /** As it stands behind one: operators of one level are applied from left to right. */
+  behind(operator: Operator): string {
+    return this.#level > levels[operator] ? this.text : `(${this.text})`
+  }
+
+  get #level(): number {
+    return this.operator === undefined ? 9 : levels[this.operator]
   }
 
   toString(): string {
@@ -137,17 +162,17 @@ function alike(a: Expr, b: Expr): void {
 /** An operation between series with the same labels. */
 export function between(a: Expr, operator: '+' | '-' | '*' | '/', b: Expr): Expr {
   alike(a, b)
-  return new Expr(`${a.operand} ${operator} ${b.operand}`, a.labels, false)
+  return new Expr(`${a.before(operator)} ${operator} ${b.behind(operator)}`, a.labels, operator)
 }
 
 /** An operation with a number. */
-export function scaled(a: Expr, operator: '+' | '-' | '*' | '/' | '^', by: number): Expr {
-  return new Expr(`${a.operand} ${operator} ${by}`, a.labels, false)
+export function scaled(a: Expr, operator: '+' | '-' | '*' | '/', by: number): Expr {
+  return new Expr(`${a.before(operator)} ${operator} ${by}`, a.labels, operator)
 }
 
 /** A number minus the series. */
 export function complement(of: Expr, from = 1): Expr {
-  return new Expr(`${from} - ${of.operand}`, of.labels, false)
+  return new Expr(`${from} - ${of.behind('-')}`, of.labels, '-')
 }
 
 export function apply(name: 'sqrt' | 'abs', of: Expr): Expr {
@@ -160,25 +185,25 @@ export function clampMin(of: Expr, least: number): Expr {
 
 /** Only the series whose value is so. Those that are not a number are never so. */
 export function where(of: Expr, comparison: `${'>' | '<' | '>=' | '<=' | '=='} ${number}`): Expr {
-  return new Expr(`${of.operand} ${comparison}`, of.labels, false)
+  return new Expr(`${of.before('>')} ${comparison}`, of.labels, '>')
 }
 
 /** 0 where there is no series. @param like series that are there whenever it could be */
 export function orZero(of: Expr, like: Expr): Expr {
   alike(of, like)
-  return new Expr(`${of.operand} or ${like.operand} * 0`, of.labels, false)
+  return either(of, scaled(like, '*', 0))
 }
 
 /** 0 where there is nothing at all. */
 export function orNothing(of: Expr): Expr {
   if (of.labels.size > 0) throw new Error(`vector(0) has no labels, but there are some in ${of.text}`)
-  return new Expr(`${of.operand} or vector(0)`, [], false)
+  return either(of, new Expr('vector(0)', []))
 }
 
 /** Series of both, those of the first where both have them. */
 export function either(a: Expr, b: Expr): Expr {
   alike(a, b)
-  return new Expr(`${a.operand} or ${b.operand}`, a.labels, false)
+  return new Expr(`${a.before('or')} or ${b.behind('or')}`, a.labels, 'or')
 }
 
 /** Only where the other has a series with the same of these labels. */
@@ -186,7 +211,7 @@ export function also(a: Expr, on: readonly Label[], b: Expr): Expr {
   for (const label of on) {
     if (!a.labels.has(label) || !b.labels.has(label)) throw new Error(`no label ${label} on both sides`)
   }
-  return new Expr(`${a.operand} and on (${on.join(', ')}) ${b.operand}`, a.labels, false)
+  return new Expr(`${a.before('and')} and on (${on.join(', ')}) ${b.behind('and')}`, a.labels, 'and')
 }
 
 /**
@@ -194,8 +219,7 @@ export function also(a: Expr, on: readonly Label[], b: Expr): Expr {
  * would be true of no traffic.
  */
 export function ratio(part: Expr, whole: Expr): Expr {
-  const filled = orZero(part, whole)
-  return new Expr(`${filled.operand} / ${where(whole, '> 0').operand}`, part.labels, false)
+  return between(orZero(part, whole), '/', where(whole, '> 0'))
 }
 
 /** An average: the one divided by the other, with no series where there is nothing to divide by. */
@@ -208,7 +232,7 @@ export function against(a: Expr, operator: '+' | '-' | '/' | '>' | '<', b: Expr)
   const on = [...b.labels]
   for (const label of on) if (!a.labels.has(label)) throw new Error(`no label ${label} in ${a.text}`)
   const matching = on.length > 0 ? `on (${on.join(', ')}) group_left ()` : 'on () group_left ()'
-  return new Expr(`${a.operand} ${operator} ${matching} ${b.operand}`, a.labels, false)
+  return new Expr(`${a.before(operator)} ${operator} ${matching} ${b.behind(operator)}`, a.labels, operator)
 }
 
 /** The share of each in what the group has in all. */

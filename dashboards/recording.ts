@@ -127,14 +127,8 @@ export const livePeers = record(
   'namespace_upstream_instance:evenkeel_peer_live:count',
   sum(
     [...group, 'instance'],
-    scaled(
-      scaled(
-        sum([...peer, 'instance', 'track'], series('evenkeel_peer_excluded', { reason: { not: 'busy' } })),
-        '*',
-        -1,
-      ),
-      '+',
-      1,
+    complement(
+      sum([...peer, 'instance', 'track'], series('evenkeel_peer_excluded', { reason: { not: 'busy' } })),
     ),
   ),
 )
