@@ -15,7 +15,7 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard'
 import { prometheus } from './panels.ts'
-import { type Expr, type Label, series } from './promql.ts'
+import { between, type Expr, increase, type Label, scaled, series, sum, where } from './promql.ts'
 import { type Choice, chosen } from './scope.ts'
 
 /** A panel, in place. */
@@ -59,6 +59,7 @@ export function board({ uid, title, about, choices, more = [], rows }: BoardOpti
     .tooltip(DashboardCursorSync.Crosshair)
     .link(links())
     .annotation(reloads())
+    .annotation(ejections())
     .variables([
       source('datasource', 'Data source', 'prometheus', 'Where the metrics are.'),
       source('traces', 'Traces', 'tempo', 'Where the traces are; may be left empty.'),
@@ -143,23 +144,57 @@ function links(): DashboardLinkBuilder {
     .keepTime(true)
 }
 
-/** The moments at which configurations were loaded are values of a gauge, in seconds. */
-function reloads(): Builder<ReturnType<AnnotationQueryBuilder['build']>> {
-  const moments = chosen('evenkeel_config_loaded_timestamp_seconds')
+interface Mark {
+  readonly name: string
+  readonly colour: string
+  readonly expr: Expr
+  readonly title: string
+  readonly text: string
+  /** The value is the moment, in milliseconds. */
+  readonly valueIsTime?: boolean
+}
+
+function mark({ name, colour, expr, title, text, valueIsTime = false }: Mark) {
   const query = new AnnotationQueryBuilder()
-    .name('Configuration loaded')
+    .name(name)
     .datasource(prometheus)
     .enable(true)
-    .iconColor('blue')
-    .expr(`${moments.text} * 1000`)
+    .iconColor(colour)
+    .expr(expr.text)
   return {
+    // Grafana's Prometheus source knows more than the kit's type does.
     build: () => ({
       ...query.build(),
-      // Grafana's Prometheus source knows these, the kit's type does not.
-      useValueForTime: true,
-      titleFormat: 'Configuration loaded',
-      textFormat: '{{instance}}',
+      titleFormat: title,
+      textFormat: text,
+      useValueForTime: valueIsTime,
       step: '10s',
     }),
   }
+}
+
+/** The moments at which configurations were loaded are values of a gauge, in seconds. */
+function reloads() {
+  return mark({
+    name: 'Configuration loaded',
+    colour: 'blue',
+    expr: scaled(chosen('evenkeel_config_loaded_timestamp_seconds'), '*', 1000),
+    title: 'Configuration loaded',
+    text: '{{instance}}',
+    valueIsTime: true,
+  })
+}
+
+/** The minutes in which peers were set aside, by failures of requests or by probes. */
+function ejections() {
+  const by = ['upstream', 'peer'] as const
+  const grown = (name: string) => sum(by, increase(chosen(name, {}, ['peer', 'track']), '1m'))
+  const times = between(grown('evenkeel_peer_unavailable_total'), '+', grown('evenkeel_peer_unhealthy_total'))
+  return mark({
+    name: 'Peer set aside',
+    colour: 'orange',
+    expr: where(times, '> 0'),
+    title: 'Set aside',
+    text: '{{upstream}} {{peer}}',
+  })
 }

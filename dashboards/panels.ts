@@ -93,6 +93,8 @@ export function lines(options: LinesOptions): LinesBuilder {
     .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.PaletteClassicByName))
   if (options.min !== undefined) panel.min(options.min)
   if (options.max !== undefined) panel.max(options.max)
+  // A bar counts what happened within it, and the next one what did after.
+  if (bars) panel.interval('1m')
   if (stacked) panel.stacking(new StackingConfigBuilder().mode(StackingMode.Normal).group('A'))
   if (steps !== undefined) {
     panel.thresholds(thresholds(steps))

@@ -90,7 +90,10 @@ test('every panel has something to show, and none of it is no number', async () 
 
 test('variables have values, and loaded configurations are marked', async () => {
   for (const [where, expr] of otherQueries()) {
-    assert.ok((await now(filledIn(expr))).length > 0, `${where}: ${expr}`)
+    // What is marked may not have happened since Prometheus began; whether it has is known all the same.
+    const value = expr.replace(/ > 0$/, '')
+    assert.ok((await now(filledIn(value))).length > 0, `${where}: ${expr}`)
+    await now(filledIn(expr))
   }
   const marks = otherQueries().filter(([where]) => where.includes('mark'))
   for (const { value } of await now(filledIn(marks[0]![1]))) {
