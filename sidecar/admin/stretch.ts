@@ -1,7 +1,10 @@
 import { setImmediate as pause } from 'node:timers/promises'
 
-/** Longest stretch of work before requests get their turn, milliseconds. */
-const longestMs = 4
+/**
+ * Longest stretch of work before requests get their turn, milliseconds. A request needs several turns of the loop, so it
+ * may wait for as many stretches.
+ */
+const longestMs = 0.5
 
 /** Work that takes long, in parts: `if (stretch.over) await stretch.rest()` wherever it can be left for a while. */
 export class Stretch {
