@@ -17,6 +17,14 @@ export interface SampledGroup {
   members(): number
 }
 
+/** What was told of a minute. */
+interface Told {
+  /** Attempts by track. */
+  readonly attempts: Map<string, number>
+  /** Whether the minute was over: then nothing comes any more. */
+  over: boolean
+}
+
 export interface SamplesEnv {
   /** Monotonic, and wall clock, milliseconds. */
   now(): number
@@ -55,8 +63,8 @@ export class Samples {
   readonly #id: string
   /** By lower-case name. */
   #groups = new Map<string, SampledGroup>()
-  /** Attempts that were told last, by group, minute, and track. */
-  readonly #told = new Map<string, Map<number, Map<string, number>>>()
+  /** What was told of each minute, by group. */
+  readonly #told = new Map<string, Map<number, Told>>()
   #cancel: (() => void) | undefined
   #telling: Promise<void> | undefined
 
@@ -112,40 +120,45 @@ export class Samples {
 
   async #tellGroup(name: string, { upstream, keys, members }: SampledGroup): Promise<void> {
     const most = Math.min(reservoirSize, Math.max(timesOfOne, Math.ceil(timesOfAll / Math.max(1, members()))))
-    for (const [minute, news] of this.#news(name, upstream)) {
+    const told = this.#toldOf(name)
+    const { minutes, now } = this.#news(told, upstream)
+    for (const [minute, news] of minutes) {
       const args: (string | number | Buffer)[] = [this.#keep(minute)]
       for (const [track, found] of news) {
-        const { times } = found
-        const some = times.length > most ? drawn(times, most, this.#env.random) : times
-        args.push(sampleField(track, this.#id), packMinute({ ...found, times: some }))
+        const times = drawn(found.times, most, this.#env.random)
+        args.push(sampleField(track, this.#id), packMinute({ ...found, times }))
       }
-      const told = this.#toldOf(name)
       await this.#env.run(tellSamples, [keys.samples + minute], args)
-      const ofMinute = told.get(minute) ?? new Map<string, number>()
-      for (const [track, { attempts }] of news) ofMinute.set(track, attempts)
-      told.set(minute, ofMinute)
+      const { attempts } = told.get(minute) ?? { attempts: new Map<string, number>() }
+      for (const [track, found] of news) attempts.set(track, found.attempts)
+      told.set(minute, { attempts, over: minute < now })
     }
   }
 
   /** Some minutes, the latest first, of which something has not been told, with what is known of them by track. */
-  #news(name: string, upstream: Upstream): [minute: number, Map<string, Minute>][] {
-    const to = Math.floor(this.#env.wall() / minuteMs)
-    const from = to - reservoirMinutes + 1
-    const told = this.#toldOf(name)
+  #news(
+    told: Map<number, Told>,
+    upstream: Upstream,
+  ): { readonly minutes: [minute: number, ReadonlyMap<string, Minute>][]; readonly now: number } {
+    const now = Math.floor(this.#env.wall() / minuteMs)
+    const from = now - reservoirMinutes + 1
     for (const minute of told.keys()) if (minute < from) told.delete(minute)
-    const news: [number, Map<string, Minute>][] = []
-    for (let minute = to; minute >= from && news.length < minutesAtOnce; minute--) {
-      const found = new Map<string, Minute>()
+    const minutes: [number, Map<string, Minute>][] = []
+    for (let minute = now; minute >= from && minutes.length < minutesAtOnce; minute--) {
+      const known = told.get(minute)
+      if (known?.over) continue
+      const news = new Map<string, Minute>()
       for (const track of upstream.tracks.keys()) {
-        const [one] = sampled(upstream, track, minute, minute)
-        if (one !== undefined && one.attempts !== told.get(minute)?.get(track)) found.set(track, one)
+        const [found] = sampled(upstream, track, minute, minute)
+        if (found !== undefined && found.attempts !== known?.attempts.get(track)) news.set(track, found)
       }
-      if (found.size > 0) news.push([minute, found])
+      if (news.size > 0) minutes.push([minute, news])
+      else if (minute < now) told.set(minute, { attempts: new Map(), over: true })
     }
-    return news
+    return { minutes, now }
   }
 
-  #toldOf(name: string): Map<number, Map<string, number>> {
+  #toldOf(name: string): Map<number, Told> {
     let told = this.#told.get(name)
     if (told === undefined) {
       told = new Map()
