@@ -32,9 +32,9 @@ export class Methods {
   }
 }
 
-/** Of the request's own span, as it begins: samplers may look at these. */
+/** Of the request's own span, as it begins. */
 export function requestAttributes(call: Call, methods: Methods): Attributes {
-  const { target, remoteAddr } = call
+  const { target, remoteAddr, realipRemoteAddr, realipRemotePort } = call
   const question = target.indexOf('?')
   const asked = askedFor(call)
   const attributes = methods.attributes(call.originalMethod ?? call.method)
@@ -47,15 +47,13 @@ export function requestAttributes(call: Call, methods: Methods): Attributes {
   }
   attributes['network.protocol.version'] = call.httpVersion
   if (!remoteAddr.startsWith('unix:')) attributes['client.address'] = remoteAddr
+  if (realipRemoteAddr.startsWith('unix:')) attributes['network.transport'] = 'unix'
+  else {
+    attributes['network.peer.address'] = realipRemoteAddr
+    attributes['network.peer.port'] = Number(realipRemotePort)
+  }
   if (asked.agent !== '') attributes['user_agent.original'] = asked.agent
   return attributes
-}
-
-/** Of the same, where it is kept. */
-export function socketAttributes(call: Call): Attributes {
-  const { realipRemoteAddr, realipRemotePort } = call
-  if (realipRemoteAddr.startsWith('unix:') || realipRemoteAddr === '') return { 'network.transport': 'unix' }
-  return { 'network.peer.address': realipRemoteAddr, 'network.peer.port': Number(realipRemotePort) }
 }
 
 /** Of the same, when it ends. */
@@ -180,7 +178,7 @@ interface Asked {
   readonly agent: string
 }
 
-/** All in one pass, since it is done for every request that is traced, kept or not. */
+/** All in one pass over the fields. */
 function askedFor({ rawHeaders, scheme: own }: Call): Asked {
   let [host, agent, proto, original, forwarded] = ['', '', '', '', '']
   for (let i = 0; i < rawHeaders.length; i += 2) {

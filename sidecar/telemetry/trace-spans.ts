@@ -18,7 +18,6 @@ import {
   requestAttributes,
   requestError,
   responseAttributes,
-  socketAttributes,
 } from './trace-attributes.ts'
 import { TraceClock } from './trace-clock.ts'
 import { drawSpanId } from './trace-context.ts'
@@ -88,19 +87,18 @@ export class Spans implements Tracing {
     const offset = this.#clock.follow()
     const span = this.#tracer.startSpan(
       this.#methods.word(call.originalMethod ?? call.method),
-      {
-        kind: SpanKind.SERVER,
-        startTime: TraceClock.at(call.startedAt, offset),
-        attributes: requestAttributes(call, this.#methods),
-      },
+      { kind: SpanKind.SERVER, startTime: TraceClock.at(call.startedAt, offset) },
       origin.context,
     )
     const trace = new LiveTrace(span, origin, offset)
     call.trace = trace
+    if (!span.isRecording()) return
+    // Not with its start: no sampler that the environment can name looks at them, and the SDK, which checks each of them
+    // with some garbage, would do so for requests that are not kept, and twice for those that are.
+    span.setAttributes(requestAttributes(call, this.#methods))
     if (!trace.sampled) return
     call.traceId = trace.traceId
     call.spanId = trace.spanId
-    span.setAttributes(socketAttributes(call))
   }
 
   attempt(call: Call, attempt: Attempt, request: SentRequest): string {
@@ -114,13 +112,10 @@ export class Spans implements Tracing {
     }
     const client = this.#tracer.startSpan(
       this.#methods.word(request.method),
-      {
-        kind: SpanKind.CLIENT,
-        startTime: TraceClock.at(attempt.startedAt, trace.offset),
-        attributes: attemptAttributes(call, attempt, request, this.#methods),
-      },
+      { kind: SpanKind.CLIENT, startTime: TraceClock.at(attempt.startedAt, trace.offset) },
       trace.context,
     )
+    client.setAttributes(attemptAttributes(call, attempt, request, this.#methods))
     const sent = client.spanContext()
     if ((sent.traceFlags & TraceFlags.SAMPLED) !== 0) {
       attempt.traceId = sent.traceId

@@ -15,8 +15,10 @@ const connections = 16
 const rounds = 3
 const roundMs = 2500
 
-interface Subject {
+/** A proxy to measure. */
+export interface Subject {
   readonly name: string
+  /** @param folder for what it needs of files; gone afterwards */
   start(port: number, peer: number, folder: string): ChildProcess
 }
 
@@ -67,8 +69,12 @@ const subjects: readonly Subject[] = [
   },
 ]
 
-function pinned(command: readonly string[]): ChildProcess {
-  return spawn('taskset', ['-c', '0', ...command], { stdio: ['ignore', 'ignore', 'inherit'] })
+/** Starts a program on the core that proxies are measured on. */
+export function pinned(command: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+  return spawn('taskset', ['-c', '0', ...command], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+    env: { ...process.env, ...env },
+  })
 }
 
 /** User and system time of a process so far, milliseconds (`proc(5)`, at the usual 100 ticks a second). */
@@ -131,6 +137,11 @@ function present(command: string): boolean {
 
 /** Prints microseconds of CPU a request, and ratios to the last subject that is there. */
 export async function run(): Promise<void> {
+  await measure(subjects.filter(({ name }) => name !== 'nginx' || present('nginx')))
+}
+
+/** Measures each proxy in turn, in several rounds, and prints the medians, and ratios to the last one. */
+export async function measure(subjects: readonly Subject[]): Promise<void> {
   const peer = spawn('taskset', ['-c', '1', node, new URL('./forward-peer.ts', import.meta.url).pathname], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -141,7 +152,6 @@ export async function run(): Promise<void> {
   try {
     for (let round = 0; round < rounds; round += 1) {
       for (const subject of subjects) {
-        if (subject.name === 'nginx' && !present('nginx')) continue
         const folder = mkdtempSync(join(tmpdir(), 'evenkeel-bench-'))
         const port = await freePort()
         const child = subject.start(port, peerPort, folder)

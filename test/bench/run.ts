@@ -7,6 +7,7 @@ const benches: Readonly<
 > = {
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
+  traces: () => import('./traces.ts'),
   fleet: () => import('./fleet.ts'),
   'fleet-benefit': () => import('./fleet-benefit.ts'),
   simulate: () => import('./simulate.ts'),
