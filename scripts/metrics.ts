@@ -15,9 +15,49 @@ export function metricsPage(): string {
 Made from \`feedback/metrics-table.ts\` by \`npm run docs\`; a test checks that it is current.
 
 \`/metrics\` on the admin server serves these, in Prometheus' text format or, where it is asked for, in OpenMetrics. Times are in seconds. Buckets of
-the histograms end at ${latencyBucketsMs.map((ms) => ms / 1000).join(', ')} s. No label is ever controlled by a client. The series of a peer go when
-its last request ends after the configuration has dropped it. Metrics of the process itself (memory, CPU time, event loop, garbage collection) come
+the histograms end at ${latencyBucketsMs.map((ms) => ms / 1000).join(', ')} s. Metrics of the process itself (memory, CPU time, event loop, garbage collection) come
 under prom-client's names.
+
+## Which one answers what
+
+| Question | Metric |
+|---|---|
+| How many requests, and how do they end for clients? | \`evenkeel_upstream_responses_total\` by \`code\`; 499 is a client that left before the end of its answer, in whichever phase |
+| How long do clients wait, retries and all? | \`evenkeel_upstream_request_seconds\` |
+| Is it us or the peer? | \`evenkeel_peer_header_seconds\` and \`evenkeel_peer_response_seconds\` are the peer's part of it. \`nodejs_eventloop_lag_p99_seconds\` is ours, \`evenkeel_upstream_retries_waiting\` waits on purpose |
+| Which failures did retries hide from clients? | \`evenkeel_upstream_rescued_total\` (requests), \`evenkeel_upstream_hidden_failures_total\` (attempts) |
+| What went wrong with attempts, and where? | \`evenkeel_peer_attempt_reasons_total\` by \`reason\`, \`evenkeel_peer_responses_total\` by \`code\`: retried attempts too |
+| Why did requests get no attempt, or no further one? | \`evenkeel_upstream_denials_total\` by \`reason\`: nobody there, budget spent, not to be repeated |
+| Is there anybody left to ask? | \`evenkeel_peer_excluded\`: 1 at the reason that keeps a peer out, 0 at all reasons of one that may be picked |
+| What should a peer get, and what does it get? | \`evenkeel_peer_share_ratio\`; the rate of \`evenkeel_peer_attempts_total\` |
+| What does the method go by? | \`evenkeel_peer_average_seconds\`, \`evenkeel_peer_success_ratio\`, \`evenkeel_peer_expected_seconds\`; with \`feedback\` \`evenkeel_peer_reported_value\` |
+| Does a peer hang? | \`evenkeel_peer_waiting_age_seconds\` grows while \`evenkeel_peer_in_flight\` does not fall |
+| Do probes see what clients see? | \`evenkeel_peer_probe_failures_total\`, \`evenkeel_peer_unhealthy_total\`, beside \`evenkeel_peer_failures_total\` |
+| Are connections used again? | \`evenkeel_peer_reuses_total\` beside \`evenkeel_peer_connects_total\`, which took \`evenkeel_peer_connect_seconds_total\` |
+| Does a new peer still warm up? | \`evenkeel_peer_ramp_ratio\` below 1 |
+| Does one track do worse than another? | label \`track\` on the above; [canary.md](canary.md) has a verdict |
+| Which configuration runs, and did the last reload work? | \`evenkeel_config_generation\`, \`evenkeel_config_last_reload_successful\` |
+| Do the instances hear each other? | \`evenkeel_fleet_up\`, \`evenkeel_upstream_fleet_age_seconds\`, \`evenkeel_upstream_fleet_members\` |
+
+\`requests_total\` counts requests as they come to a group, \`responses_total\` as they end; what is between the two is in progress. A request that an error page
+hands to a second group came to both, and ended once.
+
+## Exemplars
+
+With tracing switched on, the buckets of \`evenkeel_upstream_request_seconds\` and \`evenkeel_peer_header_seconds\` each carry the trace of a request that fell into
+them last and whose trace is kept: \`# {trace_id="…",span_id="…"}\`, the value and its time. Only OpenMetrics has a place for them. Prometheus asks for that form by
+itself, and keeps them where it runs with \`--enable-feature=exemplar-storage\`.
+
+## How many series
+
+No label is ever controlled by a client: not by its host, path, method or headers. \`upstream\`, \`peer\` and \`track\` are the configuration's, \`reason\` is of the
+closed list below, \`code\` a status from 100 to 599 or \`xxx\` for all others. A status has a series once it has occurred, a reason from the start, so that rates see the first.
+That makes about 90 series for each peer. A scrape of 200 peers gives way to requests every half millisecond.
+
+The series of a peer stay as long as the configuration has it, and go when its last request ends after that (until then it is \`draining\`). Its slot in memory is
+free for the next one, which begins at 0: for Prometheus that is a counter that was reset. Over a reload everything else goes on.
+
+## All of them
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|

@@ -25,13 +25,15 @@ export function jsonRecord(call: Call): string {
   if (call.queueMs !== undefined) line += `,"queue_ms":${ms(call.queueMs)}`
   line += `,"denial":${word(call.denial)},"user_agent":${textOrNull(call.header('user-agent') ?? '')}`
   line += ',"attempts":['
-  for (let i = 0; i < attempts.length; i++) line += (i === 0 ? '' : ',') + record(attempts[i]!)
+  for (let i = 0; i < attempts.length; i++)
+    line += (i === 0 ? '' : ',') + record(attempts[i]!, call.startedAt)
   return `${line}]}`
 }
 
-function record(attempt: Attempt): string {
+/** @param from when the request began: what lies between two attempts was waiting */
+function record(attempt: Attempt, from: number): string {
   let line = `{"peer":${text(attempt.address)},"track":${word(attempt.peer?.options.track)}`
-  line += `,"pick":${word(attempt.pick)}`
+  line += `,"pick":${word(attempt.pick)},"at_ms":${ms(attempt.startedAt - from)}`
   line += `,"ending":${word(attempt.ending)},"reason":${word(attempt.reason)}`
   line += `,"status":${attempt.status ?? null},"connect_ms":${ms(attempt.connectMs)}`
   line += `,"header_ms":${ms(attempt.headerMs)},"response_ms":${ms(attempt.responseMs)}`
