@@ -96,6 +96,11 @@ export const groupFields = [
   'keepalive', // idle pooled connections now
   'mostFactor', // greatest `weightFactor` of the peers; 0 where all are 1
   'stuckPeers', // peers at which attempts of other instances are stuck
+  // In the zone of a shadow method; see shadow.ts.
+  'shadowPicks', // picks that both methods made, between peers whose times are known
+  'shadowSame', // those of them that fell on one peer
+  'pickedMs', // sums over them of the average times of the peers that were picked, and that would have been
+  'shadowMs',
 ] as const
 
 export type GroupField = (typeof groupFields)[number]

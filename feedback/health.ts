@@ -98,17 +98,21 @@ export function fail(peer: Peer, single: boolean, now: number): boolean {
   numbers.recoverAt[index] = now + options.fail_timeout
   numbers.checkedAt[index] = now
   if (options.max_fails === 0) return false
-  if (options.slow_start > 0) {
-    numbers.slowAt[index] = fails < options.max_fails ? stepBack(peer, now) : 0
-  } else {
-    const loss = Math.floor(options.weight / options.max_fails)
-    numbers.effectiveWeight[index] = Math.max(0, numbers.effectiveWeight[index]! - loss)
-  }
+  if (options.slow_start > 0) numbers.slowAt[index] = fails < options.max_fails ? stepBack(peer, now) : 0
+  else loseWeight(peer)
   // A failure of the half-open attempt finds the counter beyond the limit and is no new ejection.
   if (fails !== options.max_fails) return false
   numbers.unavailable[index]! += 1
   markDown(peer, now)
   return !single
+}
+
+/** A failure costs a peer its part of the weight, unless it has a slow start, which has its own way back. */
+export function loseWeight({ options, zone, index }: Peer): void {
+  if (options.slow_start > 0 || options.max_fails === 0) return
+  const { effectiveWeight } = zone.peers
+  const loss = Math.floor(options.weight / options.max_fails)
+  effectiveWeight[index] = Math.max(0, effectiveWeight[index]! - loss)
 }
 
 /**

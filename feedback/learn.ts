@@ -109,6 +109,7 @@ export function learnEnd(attempt: Attempt, lesson: Lesson | undefined, now: numb
 export function learnProbe(attempt: Attempt, call: Call, now: number): void {
   const { upstream, peer } = attempt
   const { learning, zone } = upstream
+  upstream.shadow?.probed(attempt, call, now)
   if (learning?.probes !== true || peer === undefined) return
   const lesson = lessonOf(attempt, learning, call, true, now)
   if (lesson === undefined) return

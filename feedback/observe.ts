@@ -10,6 +10,7 @@ import { endLesson, headerLesson, type Lesson } from './lesson.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { attemptReasons, type DenialReason, denialReasons } from './reasons.ts'
+import { shadowEnded, shadowMeasured } from './shadow.ts'
 import type { Upstream } from './upstream.ts'
 
 /*
@@ -65,6 +66,7 @@ export function measured(attempt: Attempt, call: Call | undefined, now: number):
   } finally {
     zone.leave()
   }
+  shadowMeasured(attempt, call, now)
 }
 
 /**
@@ -86,6 +88,7 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   } finally {
     peer.zone.leave()
   }
+  shadowEnded(attempt, call, now)
   if (change !== undefined) peerStateChannel.publish(change)
 }
 

@@ -1,6 +1,7 @@
 import type { ReadReport } from './orca.ts'
 import type { Peer } from './peer.ts'
 import type { AttemptReason } from './reasons.ts'
+import type { ShadowAttempt } from './shadow.ts'
 import type { Upstream } from './upstream.ts'
 
 /** How an attempt ended. Undefined (on an Attempt) while it runs. */
@@ -88,6 +89,8 @@ export class Attempt {
   /** Ids of its span, 32 and 16 hexadecimal digits; empty unless it is traced and the trace is kept. */
   traceId = ''
   spanId = ''
+  /** What a method that is tried beside the own one has of it; undefined where there is none. Owned by shadow. */
+  shadow: ShadowAttempt | undefined = undefined
   /** What was read of its load report; undefined before anybody asked. Owned by orca. */
   report: ReadReport | undefined = undefined
 

@@ -1,6 +1,7 @@
 import type { Call } from './call.ts'
 import { Cohort } from './cohort.ts'
 import type { Peer } from './peer.ts'
+import type { Shadow } from './shadow.ts'
 import { stableTrack, type Track, tracksOf } from './track.ts'
 import type { Zone } from './zone.ts'
 
@@ -81,6 +82,8 @@ export class Upstream {
   readonly tracks: ReadonlyMap<string, Track>
   /** Whether requests are split over the tracks. Otherwise these are labels, and all primaries are one list. */
   readonly split: boolean
+  /** A method that is tried beside its own; undefined where there is none. */
+  readonly shadow: Shadow | undefined
   /** All its peers, or those of each track by its name, where requests are split. */
   readonly #cohorts: ReadonlyMap<string, Cohort>
   readonly #cohort: Cohort
@@ -99,6 +102,7 @@ export class Upstream {
     /** Left out: new ones. */
     tracks?: ReadonlyMap<string, Track>
     split?: boolean
+    shadow?: Shadow | undefined
   }) {
     this.name = options.name
     this.zone = options.zone
@@ -112,6 +116,7 @@ export class Upstream {
     const names = [...options.peers, ...options.backups].map((peer) => peer.options.track)
     this.tracks = options.tracks ?? tracksOf(names)
     this.split = options.split ?? false
+    this.shadow = options.shadow
     this.#cohort = new Cohort(this.zone, this.peers, this.backups)
     this.#cohorts = this.split ? byTrack(this) : new Map()
     this.#alone = this.split && options.backups.length === 0 ? loners(options.peers) : []

@@ -214,7 +214,11 @@ export class Program implements ProgramView {
     errorLog.configure(ready.errorLogs)
     const running = await this.#putInForce(crew, ready)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
-    for (const { group, peers } of running.leaving) retire(group.balancing.upstream.zone, peers)
+    for (const { group, peers, twins } of running.leaving) {
+      const { zone, shadow } = group.balancing.upstream
+      retire(zone, peers)
+      if (shadow !== undefined) retire(shadow.upstream.zone, twins)
+    }
     const logs = [
       ...ready.errorLogs.map(({ path }) => path),
       ...accessLogPaths(running.model, this.#source.prefix),

@@ -93,7 +93,7 @@ export class Threads implements Crew {
   async use(running: Running, setup: () => Setup): Promise<void> {
     // Not at once: what the configuration before this one took away has begun its last calls by now.
     this.#forget()
-    for (const { balancing } of running.groups.values()) this.#know(balancing.upstream.zone)
+    for (const zone of zonesOf(running)) this.#know(zone)
     const next = setup()
     const first = this.#setup === undefined
     this.#setup = next
@@ -251,9 +251,17 @@ export class Threads implements Crew {
 
   /** Lets zones go that the configuration has no more and of which nobody holds anything. */
   #forget(): void {
-    const used = new Set<Zone>()
-    for (const { balancing } of this.#running?.groups.values() ?? []) used.add(balancing.upstream.zone)
+    const used = new Set(this.#running ? zonesOf(this.#running) : [])
     for (const zone of this.#zones) if (!used.has(zone) && isLetGo(zone)) this.#zones.delete(zone)
+  }
+}
+
+/** The zones of all groups, and those of methods that are tried there. */
+function* zonesOf({ groups }: Running): Generator<Zone> {
+  for (const { balancing } of groups.values()) {
+    const { zone, shadow } = balancing.upstream
+    yield zone
+    if (shadow !== undefined) yield shadow.upstream.zone
   }
 }
 

@@ -17,6 +17,7 @@ import {
   peerFleetLine,
 } from './explain-fleet.ts'
 import { agentNotes, explainProbes, type ProbeExplanation, probeLine } from './explain-probes.ts'
+import { explainShadow, type ShadowExplanation, shadowLines } from './explain-shadow.ts'
 import { explainSplit, type SplitExplanation, splitLines } from './explain-split.ts'
 import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
 import { upstreamOf } from './health.ts'
@@ -32,6 +33,8 @@ export interface Explanation {
   readonly peers: readonly PeerExplanation[]
   /** Undefined where requests are not split over tracks. */
   readonly split: SplitExplanation | undefined
+  /** Undefined where no method is tried beside the own one. */
+  readonly shadow: ShadowExplanation | undefined
   readonly retries: Retries
   /** Undefined where the group is not shared with other instances. */
   readonly fleet: FleetExplanation | undefined
@@ -132,7 +135,8 @@ export function explainUpstream(group: UpstreamFacts, now: number, fleet?: Fleet
   }
   const { name, method, single } = upstream
   const split = explainSplit(group, shares.primary)
-  const facts = { upstream: name, method, single, peers, split, retries, fleet: about }
+  const shadow = explainShadow(group, shares.primary, now)
+  const facts = { upstream: name, method, single, peers, split, shadow, retries, fleet: about }
   return { ...facts, text: toText(facts, leftToBackups(shares.primary)) }
 }
 
@@ -216,6 +220,7 @@ function toText(about: Omit<Explanation, 'text'>, left: number): string {
     if (peer.fleet) lines.push(`    ${peerFleetLine(peer.fleet)}`)
   }
   if (about.split) for (const line of splitLines(about.split)) lines.push(`  ${line}`)
+  if (about.shadow) for (const line of shadowLines(about.shadow)) lines.push(`  ${line}`)
   const { requests, retries, waiting, budgets } = about.retries
   lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
   for (const { location, ratio, min, window, recent, allows } of budgets) {

@@ -118,6 +118,8 @@ export interface SplitFacts {
 export interface ShadowFacts {
   /** Its name: `least_time`. */
   readonly method: string
+  /** With its arguments as nginx would have them written: `least_time header best`. */
+  readonly words: string
   /** Picks that both methods made and that the times below are of. */
   readonly picks: number
   /** Those of them that fell on the same peer. */
@@ -127,6 +129,10 @@ export interface ShadowFacts {
   readonly shadowMs: number
   /** How often it would have picked the peer. */
   picksOf(peer: Peer): number
+  /** As `UpstreamFacts.shares` of the primaries, under this method. */
+  shares(now: number): readonly number[]
+  /** As `UpstreamFacts.expected`, under this method and by what it has learnt. */
+  expected(peer: Peer, now: number): number | undefined
 }
 
 /** What one probe knows of one peer. Times in milliseconds. */

@@ -26,7 +26,8 @@ export async function scrape(facts: Facts, format: FormatName): Promise<string> 
   const groups: GroupSeries[] = []
   const peers: Series[] = []
   for (const group of facts.upstreams()) {
-    groups.push({ upstream: group.upstream, fleet: fleet?.upstream(group.upstream) })
+    const { upstream, shadow } = group
+    groups.push({ upstream, fleet: fleet?.upstream(upstream), shadow })
     peers.push(...seriesOf(group, fleet, now))
     if (stretch.over) await stretch.rest()
   }

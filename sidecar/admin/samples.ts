@@ -9,7 +9,7 @@ import type { Track } from '../../feedback/track.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
 import { type Exposition, escapeLabel } from './exposition.ts'
-import type { Facts } from './facts.ts'
+import type { Facts, ShadowFacts } from './facts.ts'
 import { fleetGroupNumbers, fleetNumbers, fleetPeerNumbers } from './fleet-samples.ts'
 import { unreadiness } from './health.ts'
 import { type Series, sum } from './series.ts'
@@ -45,6 +45,8 @@ export interface GroupSeries {
   readonly upstream: Upstream
   /** Undefined where the group is not shared. */
   readonly fleet: FleetGroupFacts | undefined
+  /** Undefined where no method is tried. */
+  readonly shadow: ShadowFacts | undefined
 }
 
 /** Upper bounds of the histograms in seconds. */
@@ -62,6 +64,7 @@ function sampleOf(read: (group: GroupSeries) => number | undefined): GroupSample
 }
 
 const ofGroup = (read: (zone: Zone) => number) => sampleOf(({ upstream }) => read(upstream.zone))
+const ofShadow = (read: (shadow: ShadowFacts) => number) => sampleOf(({ shadow }) => shadow && read(shadow))
 
 export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_requests_total', ofGroup((zone) => zone.get('requests'))],
@@ -76,6 +79,10 @@ export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_hidden_failures_total', ofTrack((track) => track.get('hidden'))],
   ['evenkeel_upstream_split_total', ofTrack((track) => track.get('split'))],
   ['evenkeel_upstream_split_fallbacks_total', ofTrack((track) => track.get('fallbacks'))],
+  ['evenkeel_upstream_shadow_picks_total', ofShadow(({ picks }) => picks)],
+  ['evenkeel_upstream_shadow_same_total', ofShadow(({ same }) => same)],
+  ['evenkeel_upstream_picked_expected_seconds_total', ofShadow(({ pickedMs }) => pickedMs / 1000)],
+  ['evenkeel_upstream_shadow_expected_seconds_total', ofShadow(({ shadowMs }) => shadowMs / 1000)],
   ...Array.from(fleetGroupNumbers, ([name, read]): [string, GroupSampler] => [
     name,
     sampleOf(({ fleet }) => fleet && read(fleet)),
@@ -204,6 +211,14 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   ['evenkeel_peer_downtime_seconds_total', ofPeer(({ first }, now) => downtime(first, now) / 1000)],
   ['evenkeel_peer_explored_total', field('explored')],
   ['evenkeel_peer_unmeasured_total', field('unmeasured')],
+  [
+    'evenkeel_peer_shadow_picks_total',
+    ofPeer(({ group, peers, retired }) => {
+      const { shadow } = group
+      if (shadow === undefined || retired || peers[0]!.options.backup) return undefined
+      return peers.reduce((total, peer) => total + shadow.picksOf(peer), 0)
+    }),
+  ],
   ['evenkeel_peer_in_flight', field('conns')],
   ['evenkeel_peer_max_conns', ofPeer(({ first }) => connsLimit(first) || undefined)],
   ['evenkeel_peer_weight', ofPeer(({ first }) => first.options.weight)],

@@ -58,6 +58,18 @@ export interface Balancer {
 /** Whether a text reads a variable of such a name (lower case), itself or by what it is made of. */
 export type Involves = (text: string, is: (name: string) => boolean) => boolean
 
+/** A method with its arguments as nginx would have it written: `least_time header best`. */
+export function wordsOf(
+  { name, words }: Method,
+  args: Readonly<Record<string, string | number | boolean>>,
+): string {
+  const written = Object.entries(args).map(([argument, value]) => {
+    if (value === true) return argument
+    return words.includes(argument) ? String(value) : `${argument}=${value}`
+  })
+  return [name, ...written].join(' ')
+}
+
 /** A balancing method as the configuration knows it. */
 export interface Method<S extends TSchema = TSchema> {
   /** The directive's name. */

@@ -7,6 +7,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import type { Ask, Balancer, Env } from './method.ts'
+import { ShadowAsk, type ShadowMethod } from './shadow.ts'
 import { Split } from './split.ts'
 
 /** A group of peers with the method at work on its primaries and, where it has any, on its backups. */
@@ -17,11 +18,19 @@ export class Group {
   readonly backup: Balancer | undefined
   /** The primaries' balancer, where requests are split over tracks: otherwise tracks are labels and nothing more. */
   readonly split: Split | undefined
+  /** A method that is tried beside the primaries' own. */
+  readonly shadow: ShadowMethod | undefined
 
-  constructor(upstream: Upstream, primary: Balancer, backup: Balancer | undefined) {
+  constructor(
+    upstream: Upstream,
+    primary: Balancer,
+    backup: Balancer | undefined,
+    shadow?: ShadowMethod | undefined,
+  ) {
     this.upstream = upstream
     this.primary = primary
     this.backup = backup
+    this.shadow = shadow
     this.split = primary instanceof Split ? primary : undefined
   }
 
@@ -49,6 +58,7 @@ export class Selection implements Ask {
   drifted = 0
   fallen = false
   readonly #env: Env
+  readonly #shadow: ShadowAsk | undefined
   readonly #tried: Peer[] = []
   #backup = false
   /** Whether its track has counted it, and that it went elsewhere. */
@@ -63,6 +73,7 @@ export class Selection implements Ask {
     this.#env = env
     // What this reads of the call is read before the zone is held, as with `read`.
     call.track = group.split?.trackOf(call, env) ?? ''
+    this.#shadow = group.shadow && new ShadowAsk(group.shadow, this)
   }
 
   /** How many attempts the request may have, as far as its peers go; see `tries`. */
@@ -78,6 +89,7 @@ export class Selection implements Ask {
     const { upstream, primary } = this.group
     // What the method reads of the call is read before the zone is held.
     primary.read?.(this)
+    this.#shadow?.read()
     upstream.zone.enter()
     try {
       return this.#next()
@@ -90,6 +102,8 @@ export class Selection implements Ask {
     const { upstream, primary, backup } = this.group
     this.now = this.#env.now()
     let peer = this.#backup ? undefined : this.#ask(primary)
+    // What the shadow would pick, while everybody is as ready as for the own method.
+    if (peer !== undefined) this.#shadow?.choose(peer)
     if (peer === undefined && backup !== undefined) {
       if (!this.#backup) {
         this.#backup = true
@@ -152,6 +166,9 @@ export class Selection implements Ask {
     this.drifted = 0
     if (!this.#tried.includes(peer)) this.#tried.push(peer)
     begin(attempt, now)
+    // Where the same peer is asked on a fresh connection the shadow stays with its pick.
+    if (this.#shadow !== undefined)
+      this.group.shadow?.state.begin(attempt, this.#shadow.picked, this.#shadow.drifted, now)
     return attempt
   }
 

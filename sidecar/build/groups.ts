@@ -1,22 +1,15 @@
 import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import type { Call } from '../../feedback/call.ts'
 import type { Wanted } from '../../feedback/carry.ts'
-import { monotonic } from '../../feedback/clock.ts'
 import type { Address, Peer } from '../../feedback/peer.ts'
-import type { Track } from '../../feedback/track.ts'
-import { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
-import type { Zone } from '../../feedback/zone.ts'
-import type { Env, Method } from '../balance/method.ts'
-import { defaultMethod, methods } from '../balance/methods.ts'
-import { Group } from '../balance/pick.ts'
-import { Split, type SplitRule } from '../balance/split.ts'
+import type { Group } from '../balance/pick.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
-import type { HttpBlock, LocationBlock, ServerLine, SplitLine, UpstreamBlock } from '../config/model.ts'
+import type { HttpBlock, LocationBlock, ServerLine, UpstreamBlock } from '../config/model.ts'
 import { serverOptions } from '../config/server-options.ts'
 import { timeMs } from '../config/units.ts'
 import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
+import { buildGroup } from './balancing.ts'
 import type { Memory } from './memory.ts'
 
 /** A group as it runs. Its pool and the numbers of its peers live on across reloads. */
@@ -29,6 +22,8 @@ export interface LiveGroup extends PeerGroup {
 export interface Leaving {
   readonly group: LiveGroup
   readonly peers: readonly Peer[]
+  /** Those that stood for some of them in the zone of the group's shadow, which stays. */
+  readonly twins: readonly Peer[]
 }
 
 /** The groups of a configuration, and what is no longer among them. */
@@ -50,8 +45,6 @@ export interface Plan {
   /** Whether it is shared with other instances. */
   readonly fleet: boolean
 }
-
-const env: Env = { now: () => monotonic(), random: Math.random }
 
 /**
  * Looks up the hosts of every group of the configuration, the ones that a `proxy_pass` to a host implies too.
@@ -89,16 +82,32 @@ export function buildGroups(
   const leaving: Leaving[] = []
   for (const plan of plans) {
     const key = plan.name.toLowerCase()
-    const { zone, peers, backups, removed } = memory.seat(plan, old.get(key))
-    const tracks = memory.tracks(plan, old.get(key))
-    const group = live(plan, http, variables, { zone, peers, backups, tracks }, old.get(key))
+    const before = old.get(key)
+    const { zone, peers, backups, removed } = memory.seat(plan, before)
+    const tracks = memory.tracks(plan, before)
+    const { name, block, fleet } = plan
+    const { group: balancing, removed: twins } = buildGroup(
+      {
+        name,
+        block,
+        keep: (block.response_time_factor ?? http.response_time_factor ?? 90) / 100,
+        fleet,
+        variables,
+        seated: { zone, peers, backups, tracks },
+        seatShadow: (kept, anew) => memory.shadow(plan, kept, anew),
+      },
+      before?.balancing,
+    )
+    const pool = before?.pool ?? new Pool(zone, poolOptions(block))
+    pool.configure(poolOptions(block))
+    const group = { balancing, pool }
     groups.set(key, group)
-    if (removed.length > 0) leaving.push({ group, peers: removed })
+    if (removed.length > 0 || twins.length > 0) leaving.push({ group, peers: removed, twins })
   }
   for (const [key, group] of old) {
     if (groups.has(key)) continue
     const { peers, backups } = group.balancing.upstream
-    leaving.push({ group, peers: [...peers, ...backups] })
+    leaving.push({ group, peers: [...peers, ...backups], twins: [] })
   }
   return { groups, leaving }
 }
@@ -148,69 +157,6 @@ async function resolve(address: Address & { kind: 'tcp' }, text: string): Promis
   } catch {
     throw new HostNotFound(`host not found in upstream "${text}"`)
   }
-}
-
-/** Where the numbers of a group lie. */
-interface Seated {
-  readonly zone: Zone
-  readonly peers: readonly Peer[]
-  readonly backups: readonly Peer[]
-  readonly tracks: ReadonlyMap<string, Track>
-}
-
-function live(
-  { block, name, fleet }: Plan,
-  http: HttpBlock,
-  variables: Variables,
-  seated: Seated,
-  old: LiveGroup | undefined,
-): LiveGroup {
-  const factor = (block.response_time_factor ?? http.response_time_factor ?? 90) / 100
-  const { method, args } = methodOf(block)
-  const compile = (text: string) => variables.compile(text)
-  const upstream = new Upstream({
-    name,
-    ...seated,
-    method: method.name,
-    learning: method.learning(
-      args,
-      (text) => variables.fresh(text),
-      factor,
-      (text, is) => variables.involves(text, is),
-    ),
-    responseTimeFactor: factor,
-    fleet,
-    split: block.split !== undefined,
-  })
-  const make = (peers: readonly Peer[]) => method.create(upstream, peers, args, env, compile)
-  const primary = block.split
-    ? new Split(upstream.peers, splitRule(block.split, compile), make)
-    : make(upstream.peers)
-  const backup = upstream.backups.length > 0 ? make(upstream.backups) : undefined
-  const options = poolOptions(block)
-  const pool = old?.pool ?? new Pool(seated.zone, options)
-  pool.configure(options)
-  return { balancing: new Group(upstream, primary, backup), pool }
-}
-
-/** How requests are split, its variables compiled. */
-function splitRule(
-  { by, percent, key }: SplitLine,
-  compile: (text: string) => (call: Call) => string,
-): SplitRule {
-  const reader = (text: string | undefined) =>
-    text === undefined ? undefined : { text, read: compile(text) }
-  return { variable: reader(by), percents: new Map(Object.entries(percent ?? {})), key: reader(key) }
-}
-
-function methodOf(block: UpstreamBlock): { method: Method; args: Record<string, unknown> } {
-  const entries = new Map<string, unknown>(Object.entries(block))
-  for (const method of methods) {
-    const args = entries.get(method.name)
-    // Arguments were checked by the method's own schema; `true` stands for none.
-    if (args !== undefined) return { method, args: args === true ? {} : (args as Record<string, unknown>) }
-  }
-  return { method: defaultMethod, args: {} }
 }
 
 /** nginx keeps 32 idle connections a group since 1.29.7; `keepalive 0` keeps none. */

@@ -1,8 +1,10 @@
-import { type Adopted, adopt } from '../../feedback/carry.ts'
+import { type Adopted, adopt, type Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { Peer } from '../../feedback/peer.ts'
 import { ServerZone, type SharedServerZone } from '../../feedback/server-zone.ts'
+import { forgetPicks } from '../../feedback/shadow.ts'
 import { type SharedTrack, Track, tracksOf } from '../../feedback/track.ts'
+import type { Upstream } from '../../feedback/upstream.ts'
 import { type SharedZone, Zone } from '../../feedback/zone.ts'
 import type { LiveGroup, Plan } from './groups.ts'
 
@@ -20,6 +22,12 @@ export interface Memory {
    * @param old the group of that name that runs now
    */
   tracks(plan: Plan, old: LiveGroup | undefined): ReadonlyMap<string, Track>
+  /**
+   * Twins of a group's primaries, in a zone of their own, for the method that is tried there.
+   * @param old what such a method has now, where it is the same one
+   * @param anew whether what it has picked is counted anew
+   */
+  shadow(plan: Plan, old: Upstream | undefined, anew: boolean): SeatedShadow
   /** @param old the zone of that kind and name that is counted in now */
   serverZone(kind: ServerZoneKind, name: string, old: ServerZone | undefined): ServerZone
 }
@@ -36,15 +44,44 @@ export function ownMemory(threads: number): Memory {
         plan.wanted.map(({ options }) => options.track),
         old?.balancing.upstream.tracks,
       ),
+    shadow(plan, old, anew) {
+      const wanted = primariesOf(plan)
+      const { zone, peers, removed } = adopt(old, wanted, plan.name, monotonic(), threads)
+      if (anew) forgetPicks(zone)
+      const tracks = new Map<string, Track>()
+      for (const { options } of wanted)
+        tracks.set(options.track, old?.tracks.get(options.track) ?? new Track(options.track))
+      return { zone, peers, removed, tracks }
+    },
     serverZone: (_kind, name, old) => old ?? new ServerZone(name, Math.max(1, threads)),
   }
 }
 
-/** A group's zone, and the slots of its peers in the order of its plan. */
-interface SharedGroup {
+/** Where the twins of a group's primaries are. */
+export interface SeatedShadow extends Omit<Adopted, 'backups'> {
+  /** For what is usual in each; no sample is kept in them. */
+  readonly tracks: ReadonlyMap<string, Track>
+}
+
+function primariesOf({ wanted }: Plan): Wanted[] {
+  return wanted.filter(({ options }) => !options.backup)
+}
+
+interface Seat {
+  readonly index: number
+  readonly tenant: number
+}
+
+/** A zone, and the slots of its peers in the order of the plan. */
+interface SharedSeats {
   readonly zone: SharedZone
   readonly tracks: readonly SharedTrack[]
-  readonly seats: readonly { readonly index: number; readonly tenant: number }[]
+  readonly seats: readonly Seat[]
+}
+
+/** A group's zone, and that of the method that is tried there. */
+interface SharedGroup extends SharedSeats {
+  readonly shadow: SharedSeats | undefined
 }
 
 /** What another thread needs to join; plain data. */
@@ -66,17 +103,12 @@ export function shareMemory(
   const groups = new Map<string, SharedGroup>()
   for (const plan of plans) {
     const key = plan.name.toLowerCase()
-    const { zone, peers, backups, tracks } = running.groups.get(key)!.balancing.upstream
+    const { zone, peers, backups, tracks, shadow } = running.groups.get(key)!.balancing.upstream
     const lists = { false: peers.values(), true: backups.values() }
     const seats = plan.wanted.map(({ options }) => {
-      const { index, tenant } = lists[`${options.backup}`].next().value!
-      return { index, tenant }
+      return seatOf(lists[`${options.backup}`].next().value!)
     })
-    groups.set(key, {
-      zone: zone.share(),
-      tracks: Array.from(tracks.values(), (track) => track.share()),
-      seats,
-    })
+    groups.set(key, { ...sharedOf(zone, tracks), seats, shadow: shadow && sharedShadow(shadow.upstream) })
   }
   const shared = (zones: ReadonlyMap<string, ServerZone>) =>
     new Map(Array.from(zones, ([name, zone]) => [name, zone.share()]))
@@ -84,6 +116,22 @@ export function shareMemory(
     groups,
     serverZones: { server: shared(running.serverZones), location: shared(running.locationZones) },
   }
+}
+
+function sharedShadow({ zone, tracks, peers }: Upstream): SharedSeats {
+  return { ...sharedOf(zone, tracks), seats: peers.map(seatOf) }
+}
+
+function sharedOf(zone: Zone, tracks: ReadonlyMap<string, Track>): Omit<SharedSeats, 'seats'> {
+  return { zone: zone.share(), tracks: Array.from(tracks.values(), (track) => track.share()) }
+}
+
+function seatOf({ index, tenant }: Peer): Seat {
+  return { index, tenant }
+}
+
+function tracksFrom(shared: readonly SharedTrack[]): ReadonlyMap<string, Track> {
+  return new Map(shared.map((track) => [track.name, new Track(track.name, track)]))
 }
 
 /** The memory that a thread has joined, over all reloads. */
@@ -112,7 +160,9 @@ export class JoinedMemory implements Memory {
   /** Takes what the next configuration is to be built in. Zones that it has not move no more, and are let go. */
   use(shared: SharedMemory): void {
     this.#shared = shared
-    const ids = new Set(Array.from(shared.groups.values(), ({ zone }) => zone.id))
+    const ids = new Set<number>()
+    for (const { zone, shadow } of shared.groups.values())
+      for (const each of [zone, shadow?.zone]) if (each !== undefined) ids.add(each.id)
     for (const [id, zone] of this.#zones) {
       if (ids.has(id)) continue
       // Calls that are under way still write to it, where it is now.
@@ -130,16 +180,7 @@ export class JoinedMemory implements Memory {
   }
 
   seat(plan: Plan, old: LiveGroup | undefined): Adopted {
-    const group = this.#shared?.groups.get(plan.name.toLowerCase())
-    if (group === undefined) throw new Error(`upstream "${plan.name}" has no memory`)
-    const zone = this.#zone(group.zone)
-    // Who picks makes room for as many peers as the zone holds: it has to be where they are.
-    zone.enter()
-    zone.leave()
-    const all = plan.wanted.map((wanted, i) => {
-      const { index, tenant } = group.seats[i]!
-      return new Peer(zone, index, wanted.server, wanted.name, wanted.address, wanted.options, tenant)
-    })
+    const { zone, peers: all } = this.#sit(plan.wanted, this.#group(plan))
     const { peers = [], backups = [] } = old?.balancing.upstream ?? {}
     const stays = (peer: Peer) =>
       all.some(({ index, tenant }) => index === peer.index && tenant === peer.tenant)
@@ -151,9 +192,33 @@ export class JoinedMemory implements Memory {
     }
   }
 
+  shadow(plan: Plan): SeatedShadow {
+    const { shadow } = this.#group(plan)
+    if (shadow === undefined) throw new Error(`the shadow of upstream "${plan.name}" has no memory`)
+    // Their slots are given back by the thread that has read the configuration.
+    return { ...this.#sit(primariesOf(plan), shadow), removed: [], tracks: tracksFrom(shadow.tracks) }
+  }
+
+  #group(plan: Plan): SharedGroup {
+    const group = this.#shared?.groups.get(plan.name.toLowerCase())
+    if (group === undefined) throw new Error(`upstream "${plan.name}" has no memory`)
+    return group
+  }
+
+  #sit(wanted: readonly Wanted[], shared: SharedSeats): { readonly zone: Zone; readonly peers: Peer[] } {
+    const zone = this.#zone(shared.zone)
+    // Who picks makes room for as many peers as the zone holds: it has to be where they are.
+    zone.enter()
+    zone.leave()
+    const peers = wanted.map(({ server, name, address, options }, i) => {
+      const { index, tenant } = shared.seats[i]!
+      return new Peer(zone, index, server, name, address, options, tenant)
+    })
+    return { zone, peers }
+  }
+
   tracks(plan: Plan): ReadonlyMap<string, Track> {
-    const shared = this.#shared?.groups.get(plan.name.toLowerCase())?.tracks ?? []
-    return new Map(shared.map((track) => [track.name, new Track(track.name, track)]))
+    return tracksFrom(this.#group(plan).tracks)
   }
 
   #zone(shared: SharedZone): Zone {

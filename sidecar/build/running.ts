@@ -6,9 +6,17 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
-import type { BudgetFacts, ProbeFacts, SplitFacts, Template, UpstreamFacts } from '../admin/facts.ts'
+import type {
+  BudgetFacts,
+  ProbeFacts,
+  ShadowFacts,
+  SplitFacts,
+  Template,
+  UpstreamFacts,
+} from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
 import { exclusion, type Group } from '../balance/pick.ts'
+import { balancerOf } from '../balance/shadow.ts'
 import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
@@ -214,7 +222,7 @@ function factsOf(
     expected: (peer, now) => balancing.balancerOf(peer)?.expected?.(peer, now),
     heedsStuck: primary.heedsStuck ?? false,
     split: splitFacts(balancing),
-    shadow: undefined,
+    shadow: shadowFacts(balancing),
     budgets: () => (running ? budgetsOf(running, upstream.name) : []),
     probed: running?.probes.some((probe) => probe.upstream === upstream) ?? false,
     probes: (peer) => asking?.about(peer) ?? [],
@@ -225,6 +233,44 @@ function splitFacts({ split }: Group): SplitFacts | undefined {
   if (split === undefined) return undefined
   const { variable, key } = split.rule
   return { variable: variable?.text, percents: split.percents, key: key?.text }
+}
+
+function shadowFacts({ shadow, upstream }: Group): ShadowFacts | undefined {
+  if (shadow === undefined) return undefined
+  const { words, state } = shadow
+  const { zone, method } = state.upstream
+  return {
+    method,
+    words,
+    get picks() {
+      return zone.get('shadowPicks')
+    },
+    get same() {
+      return zone.get('shadowSame')
+    },
+    get pickedMs() {
+      return zone.get('pickedMs')
+    },
+    get shadowMs() {
+      return zone.get('shadowMs')
+    },
+    picksOf(peer) {
+      const twin = state.twin(peer)
+      return twin === undefined ? 0 : zone.peers.selected[twin.index]!
+    },
+    shares(now) {
+      state.heed()
+      const ready = (twin: Peer) => {
+        const peer = state.original(twin)
+        return usable(peer, upstream.isAlone(peer), now)
+      }
+      return shadow.balancer.shares(ready, now)
+    },
+    expected(peer, now) {
+      const twin = state.twin(peer)
+      return twin && balancerOf(shadow, twin)?.expected?.(twin, now)
+    },
+  }
 }
 
 function budgetsOf(running: Running, upstream: string): BudgetFacts[] {

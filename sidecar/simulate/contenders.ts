@@ -1,4 +1,4 @@
-import type { Method } from '../balance/method.ts'
+import { type Method, wordsOf } from '../balance/method.ts'
 import { defaultMethod, methods } from '../balance/methods.ts'
 import { methodOf } from '../config/check/upstreams.ts'
 import { ConfigError } from '../config/error.ts'
@@ -30,7 +30,7 @@ export const usualWords = [
 export function contenderOf(block: UpstreamBlock): Contender {
   const { name, args } = methodOf(block)
   const method: Method = methods.find((method) => method.name === name) ?? defaultMethod
-  return { words: [name, ...wordsOf(method, args)].join(' '), method, args }
+  return { words: wordsOf(method, args), method, args }
 }
 
 /** Whether what other sidecars have seen means anything to the method. */
@@ -52,12 +52,4 @@ export function readContender(words: string): Contender {
     throw new ConfigError(words, 0, `"${words}" is no balancing method`)
   }
   return contender
-}
-
-/** Arguments as nginx would have them written. */
-function wordsOf(method: Method, args: Readonly<Record<string, string | number | boolean>>): string[] {
-  return Object.entries(args).map(([name, value]) => {
-    if (value === true) return name
-    return method.words.includes(name) ? String(value) : `${name}=${value}`
-  })
 }

@@ -5,7 +5,7 @@ import { metricsTable } from '../../feedback/metrics-table.ts'
 import { Zone } from '../../feedback/zone.ts'
 import { scrape } from '../../sidecar/admin/metrics.ts'
 import { read } from '../sidecar/admin/checker.ts'
-import { facts, fleet, group } from '../sidecar/admin/facts.ts'
+import { facts, fleet, group, shadow } from '../sidecar/admin/facts.ts'
 
 /** The families of ours on a page of metrics where every peer has something of everything. */
 async function families() {
@@ -18,7 +18,7 @@ async function families() {
     account: undefined,
     value,
   } as const
-  const backend = group('backend', { a: { max_conns: 4 } }, { learning, expected: 25 })
+  const backend = group('backend', { a: { max_conns: 4 } }, { learning, expected: 25, shadow: shadow() })
   const { zone } = backend.upstream
   for (const field of peerFields) zone.peers[field].fill(1)
   for (const column of zone.statuses) column.fill(1)

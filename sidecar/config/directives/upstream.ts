@@ -132,7 +132,6 @@ const shadow = directive({
     'Metrics and `/explain` say what it would have done.',
   args: Type.Object({}),
   inner: everyMethod,
-  unheeded: true,
   syntax: 'shadow METHOD [PARAMETER …];',
 })
 

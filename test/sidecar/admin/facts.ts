@@ -3,7 +3,7 @@ import { exclusion } from '../../../feedback/health.ts'
 import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
 import { type Learning, Upstream } from '../../../feedback/upstream.ts'
 import { Zone } from '../../../feedback/zone.ts'
-import type { Facts, Reloaded, UpstreamFacts } from '../../../sidecar/admin/facts.ts'
+import type { Facts, Reloaded, ShadowFacts, UpstreamFacts } from '../../../sidecar/admin/facts.ts'
 
 /** 2026-11-30T01:54:49.728Z */
 export const wall = 1_796_003_689_728
@@ -77,6 +77,22 @@ export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}
     budgets: more.budgets ?? (() => []),
     probed: more.probes !== undefined,
     probes: more.probes ?? (() => []),
+  }
+}
+
+/** A shadow that has made ten picks, of which both methods are known to have made eight, with whatever differs. */
+export function shadow(over: Partial<ShadowFacts> = {}): ShadowFacts {
+  return {
+    method: 'least_time',
+    words: 'least_time header best',
+    picks: 8,
+    same: 6,
+    pickedMs: 160,
+    shadowMs: 120,
+    picksOf: () => 5,
+    shares: () => [0.9, 0.1],
+    expected: () => 12.5,
+    ...over,
   }
 }
 
