@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, backend } from '../support/backend.ts'
 import { ask, dial, exchange } from '../support/client.ts'
 import { Receiver } from '../support/otlp.ts'
@@ -170,9 +171,14 @@ test('a context that comes with a request is gone on with, and one that is none 
 
 test('whatever asks for a request on a data port has a span, and nothing else has one', async () => {
   await using receiver = await new Receiver('http').listen()
-  await using peer = await backend((exchange) =>
-    exchange.target === '/gone' ? exchange.reply({ after: 10_000 }) : exchange.reply({ body: 'x' }),
-  )
+  await using peer = await backend(async (exchange) => {
+    if (exchange.target === '/gone') await exchange.gone
+    else if (exchange.target === '/socket') {
+      await exchange.send('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n')
+      await sleep(50)
+      exchange.end()
+    } else await exchange.reply({ body: 'x' })
+  })
   await using dead = await backend()
   await dead.stop()
   await using sidecar = await start(
@@ -201,6 +207,8 @@ test('whatever asks for a request on a data port has a span, and nothing else ha
     /^HTTP\/1\.1 400 /,
   )
   assert.match(await exchange(sidecar.port, 'nonsense\r\n\r\n'), /^HTTP\/1\.1 400 /)
+  const upgrade = 'GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n'
+  assert.match(await exchange(sidecar.port, upgrade), /^HTTP\/1\.1 101 /)
   const leaver = await dial(sidecar.port)
   await leaver.write('GET /gone HTTP/1.1\r\nHost: a\r\n\r\n')
   await until(() => peer.targets.includes('/gone'))
@@ -208,10 +216,11 @@ test('whatever asks for a request on a data port has a span, and nothing else ha
   await fetch(`${sidecar.admin}/status/angie`)
   await fetch(`${sidecar.admin}/metrics`)
   await until(() => peer.targets.filter((target) => target === '/alive').length > 3)
-  const spans = await receiver.received(8, server)
+  const spans = await receiver.received(9, server)
   assert.deepEqual(
     spans.map(({ name, attributes }) => `${name} ${attributes['http.response.status_code']}`).sort(),
     [
+      'GET / 101',
       'GET / 499',
       'GET /dead/ 200',
       'GET /status/ 200',
@@ -224,7 +233,7 @@ test('whatever asks for a request on a data port has a span, and nothing else ha
   )
   assert.equal(spans.find(named('HTTP /'))?.attributes['http.request.method_original'], 'PROPFIND')
   // Two attempts of the one that led to the error page, none of them a resending of the other; one of the others.
-  const attempts = inOrder(await receiver.received(4, client))
+  const attempts = inOrder(await receiver.received(5, client))
   const dying = spans.find(named('GET /dead/'))
   const ofDying = attempts.filter(({ traceId }) => traceId === dying?.traceId)
   assert.deepEqual(
@@ -234,7 +243,10 @@ test('whatever asks for a request on a data port has a span, and nothing else ha
       [undefined, undefined],
     ],
   )
-  assert.equal(attempts.length, 4)
+  assert.equal(attempts.length, 5)
+  // A tunnel is as long as it is open.
+  const tunnel = attempts.find(({ attributes }) => attributes['http.response.status_code'] === 101)!
+  assert.ok(tunnel.end - tunnel.start >= 50)
   const left = attempts.find(({ attributes }) => attributes['evenkeel.reason'] === 'client_abort')
   assert.deepEqual([left?.attributes['evenkeel.ending'], left?.status], ['aborted', 0])
 })
