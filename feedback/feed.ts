@@ -38,21 +38,28 @@ export interface RecentAttempt {
 export interface RecentBatch {
   /** In the order in which they ended. */
   readonly attempts: readonly RecentAttempt[]
-  /** How many more there were that are not listed, and how many of those did not end plainly well. */
+  /** How many more there were that are not listed, and how many of those are trouble. */
   readonly more: number
   readonly moreFailed: number
 }
 
-/** Whether it is something to look at: it did not end plainly well. */
-export function isTrouble(attempt: Pick<RecentAttempt, 'reason' | 'ending'>): boolean {
-  return attempt.reason !== undefined || attempt.ending === 'no_live'
+/** Reasons that say nothing of a peer. */
+const neutral: ReadonlySet<AttemptReason | undefined> = new Set([undefined, 'client_abort', 'stale'])
+
+/** Whether it is something to look at: it failed, nobody was eligible, or the client got a server's error. */
+export function isTrouble({
+  reason,
+  ending,
+  status = 0,
+}: Pick<RecentAttempt, 'reason' | 'ending' | 'status'>): boolean {
+  return !neutral.has(reason) || ending === 'no_live' || (status >= 500 && reason === undefined)
 }
 
-/** The attempts of a span, so many at most: those that did not end well are preferred, and the rest is counted. */
+/** The attempts of a span, so many at most: trouble is preferred, and the rest is counted. */
 export class RecentList {
   readonly #most: number
   readonly #kept: RecentAttempt[] = []
-  /** Where in the list one may stand that ended well; nothing before it did. */
+  /** Where in the list one may stand that is no trouble; all before it are. */
   #well = 0
   #more = 0
   #moreFailed = 0

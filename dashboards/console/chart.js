@@ -2,7 +2,7 @@
  * Small lines over the last minute. They are drawn on a canvas, since hundreds of them change every second.
  */
 
-import { gapMs } from './store.js'
+import { gapMs } from './history.js'
 
 /**
  * @typedef {object} Line
@@ -71,7 +71,8 @@ export function draw(canvas, lines, now, ms) {
     pen.fillStyle = ink(`${name}-area`)
     pen.lineWidth = 1.25
     pen.lineJoin = 'round'
-    for (const run of runs(points)) {
+    // Where there is no trouble there is no line of it.
+    for (const run of runs(name === 'trouble' ? raised(points) : points)) {
       pen.beginPath()
       for (const [i, { at, value }] of run.entries()) {
         if (i === 0) pen.moveTo(x(at), y(value))
@@ -87,6 +88,17 @@ export function draw(canvas, lines, now, ms) {
       pen.fill()
     }
   }
+}
+
+/**
+ * A line without the stretches in which it is 0, but for the ends of what rises above.
+ * @param {{ at: number, value: number }[]} points
+ */
+function raised(points) {
+  return points.map(({ at, value }, i) => {
+    const flat = value === 0 && !(points[i - 1]?.value > 0) && !(points[i + 1]?.value > 0)
+    return { at, value: flat ? Number.NaN : value }
+  })
 }
 
 /**

@@ -60,6 +60,15 @@ export function duration(ms) {
 }
 
 /**
+ * A span as somebody has set it: 250 ms, 1.5 s, 5 min.
+ * @param {number} ms
+ */
+export function setting(ms) {
+  if (ms >= 60_000 && ms % 60_000 === 0) return `${ms / 60_000} min`
+  return ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`
+}
+
+/**
  * How long something has been so: 4 s, 3 min, 2 h 5 min, 6 d 3 h.
  * @param {number | undefined} ms
  */

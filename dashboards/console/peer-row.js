@@ -8,7 +8,7 @@ import { ago, count, duration, percent, rate, span } from './format.js'
 import { chosen } from './settings.js'
 import { stateShapes, states } from './words.js'
 
-/** @typedef {import('./store.js').Peer} Peer */
+/** @typedef {import('./peer.js').Peer} Peer */
 
 /** The width of the small lines, milliseconds. */
 export const lineMs = 60_000
@@ -56,7 +56,7 @@ export class PeerRow {
   /** @type {Peer} */
   peer
   /** Its place in the configuration. */
-  place
+  place = 0
   visible = false
   element
   button
@@ -81,12 +81,10 @@ export class PeerRow {
 
   /**
    * @param {Peer} peer
-   * @param {number} place
-   * @param {() => void} toggle
+   * @param {() => void} toggle opens or closes its details
    */
-  constructor(peer, place, toggle) {
+  constructor(peer, toggle) {
     this.peer = peer
-    this.place = place
     this.button = h(
       'button',
       { type: 'button', class: 'peer-name', 'aria-expanded': 'false', onclick: toggle },
@@ -123,13 +121,13 @@ export class PeerRow {
         this.#stateNote,
       ),
       share: h('td', { role: 'cell' }, this.#bar, h('span', { class: 'pair' }, this.#share, this.#intended)),
-      rate: h('td', { role: 'cell' }, this.#rate, this.#rateLine),
+      rate: h('td', { role: 'cell' }, h('span', { class: 'beside' }, this.#rate, this.#rateLine)),
       flight: h('td', { role: 'cell' }, this.#flight, this.#limit),
       time: h(
         'td',
         { role: 'cell' },
-        h('span', { class: 'stack' }, this.#time, this.#timeNote),
-        this.#timeLine,
+        h('span', { class: 'beside' }, this.#time, this.#timeLine),
+        this.#timeNote,
       ),
       well: h('td', { role: 'cell' }, this.#well, this.#wellNote),
       probes: h('td', { role: 'cell' }, this.#probes),
@@ -181,7 +179,7 @@ export class PeerRow {
 
     const well = peer.well(ms)
     setText(this.#well, percent(well))
-    const reasons = peer.reasonRates(ms)
+    const reasons = peer.troubles(ms)
     const [first, ...more] = reasons
     let wellNote = ''
     if (first !== undefined) {
@@ -195,7 +193,7 @@ export class PeerRow {
   }
 
   /**
-   * @param {import('./store.js').PeerLayout} layout
+   * @param {import('./told.js').PeerLayout} layout
    * @param {boolean} tracks whether the group has several
    */
   #badge(layout, tracks) {
@@ -215,7 +213,7 @@ export class PeerRow {
     const actual = this.peer.actualShare(ms)
     const intended = this.peer.average('share', ms)
     setText(this.#share, percent(actual))
-    setText(this.#intended, `of ${percent(intended)}`)
+    setText(this.#intended, `meant ${percent(intended)}`)
     const width = (/** @type {number | undefined} */ part) => `${Math.min(100, (100 * (part ?? 0)) / scale)}%`
     setStyle(this.#bar, '--actual', width(actual))
     setStyle(this.#bar, '--intended', width(intended))
@@ -258,7 +256,7 @@ export class PeerRow {
 }
 
 /**
- * @param {import('./store.js').Probing} probe
+ * @param {import('./told.js').Probing} probe
  * @param {number} now
  */
 function probeText({ probe, passed, detail, at }, now) {

@@ -3,12 +3,13 @@
  */
 
 import { arrange, h, setAttribute } from './dom.js'
+import { PeerDetails } from './peer-details.js'
 import { columns, PeerRow } from './peer-row.js'
 import { chosen } from './settings.js'
 import { stateOrder } from './words.js'
 
-/** @typedef {import('./store.js').Group} Group */
-/** @typedef {import('./store.js').Peer} Peer */
+/** @typedef {import('./group.js').Group} Group */
+/** @typedef {import('./peer.js').Peer} Peer */
 /** @typedef {import('./peer-row.js').ColumnId} ColumnId */
 
 /** How far beyond what is seen rows are kept up to date. */
@@ -19,6 +20,8 @@ export class PeerTable {
   #group
   /** @type {Map<string, PeerRow>} */
   #rows = new Map()
+  /** Of peers whose details are open. @type {Map<string, { row: HTMLElement, details: PeerDetails }>} */
+  #open = new Map()
   /** @type {WeakMap<Element, PeerRow>} */
   #rowOf = new WeakMap()
   /** @type {ColumnId | undefined} */
@@ -27,11 +30,16 @@ export class PeerTable {
   #headers
   #body
   #observer
+  #search
   element
 
-  /** @param {Group} group */
-  constructor(group) {
+  /**
+   * @param {Group} group
+   * @param {(text: string) => void} search lists attempts that have to do with a word
+   */
+  constructor(group, search) {
     this.#group = group
+    this.#search = search
     this.#headers = new Map(columns.map((column) => [column.id, this.#header(column)]))
     this.#body = h('tbody', { role: 'rowgroup' })
     this.element = h(
@@ -93,39 +101,80 @@ export class PeerTable {
    * @returns {number} how many those are
    */
   update(shown) {
-    const peers = this.#group.peers
+    const { peers } = this.#group
     const byKey = new Map(peers.map((peer) => [peer.key, peer]))
     for (const [key, row] of this.#rows) {
       if (row.peer === byKey.get(key)) continue
       this.#observer.unobserve(row.element)
       this.#rows.delete(key)
+      this.#close(key)
     }
     const rows = []
     for (const [place, peer] of peers.entries()) {
-      const row = this.#rows.get(peer.key) ?? this.#add(peer, place)
+      const row = this.#rows.get(peer.key) ?? this.#add(peer)
       row.place = place
       if (shown(peer)) rows.push(row)
     }
     this.#sort(rows)
-    arrange(
-      this.#body,
-      rows.map(({ element }) => element),
-    )
+    this.#arrange(rows)
+    setAttribute(this.element, 'data-probed', this.#group.layout.probes.length > 0 ? 'yes' : undefined)
     const scale = this.#scale()
     for (const row of rows) row.update(scale)
+    for (const { details } of this.#open.values()) details.update()
     return rows.length
   }
 
-  /**
-   * @param {Peer} peer
-   * @param {number} place
-   */
-  #add(peer, place) {
-    const row = new PeerRow(peer, place, () => {})
+  /** @param {PeerRow[]} rows */
+  #arrange(rows) {
+    const lines = rows.flatMap(({ peer, element }) => {
+      const open = this.#open.get(peer.key)
+      return open === undefined ? [element] : [element, open.row]
+    })
+    arrange(this.#body, lines)
+  }
+
+  /** @param {Peer} peer */
+  #add(peer) {
+    const row = new PeerRow(peer, () => this.#toggle(row))
     this.#rows.set(peer.key, row)
     this.#rowOf.set(row.element, row)
     this.#observer.observe(row.element)
     return row
+  }
+
+  /** Opens or closes the details of a peer. @param {PeerRow} row */
+  #toggle({ peer, element, button }) {
+    if (this.#close(peer.key)) return
+    const details = new PeerDetails(peer, this.#search)
+    const id = `details-${peer.key.replace(/[^\w.-]/g, '_')}`
+    const cell = h('td', { role: 'cell', colspan: columns.length }, details.element)
+    const row = h('tr', { class: 'details-row', role: 'row', id }, cell)
+    this.#open.set(peer.key, { row, details })
+    setAttribute(button, 'aria-expanded', 'true')
+    setAttribute(button, 'aria-controls', id)
+    element.after(row)
+    details.start()
+    details.update()
+  }
+
+  /** @param {string} key @returns {boolean} whether they were open */
+  #close(key) {
+    const open = this.#open.get(key)
+    if (open === undefined) return false
+    open.details.stop()
+    open.row.remove()
+    this.#open.delete(key)
+    const row = this.#rows.get(key)
+    if (row !== undefined) {
+      setAttribute(row.button, 'aria-expanded', 'false')
+      setAttribute(row.button, 'aria-controls', undefined)
+    }
+    return true
+  }
+
+  /** Closes all details, which ask the program. */
+  stop() {
+    for (const key of [...this.#open.keys()]) this.#close(key)
   }
 
   /** @param {PeerRow[]} rows */
@@ -145,8 +194,9 @@ export class PeerTable {
     })
   }
 
-  /** Up and down from one peer to the next. @param {KeyboardEvent} event */
+  /** Up and down from one peer to the next; Escape closes the details around it. @param {KeyboardEvent} event */
   #move(event) {
+    if (event.key === 'Escape') this.#leave()
     const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key]
     if (step === undefined || event.ctrlKey || event.altKey || event.metaKey) return
     const buttons = [...this.#body.querySelectorAll('.peer-name')]
@@ -156,9 +206,22 @@ export class PeerTable {
     event.preventDefault()
     next.focus()
   }
+
+  /** Closes the details that have the focus, or whose peer has it. */
+  #leave() {
+    const { activeElement } = document
+    for (const [key, { row }] of this.#open) {
+      const button = this.#rows.get(key)?.button
+      if (activeElement !== button && !row.contains(activeElement)) continue
+      this.#close(key)
+      button?.focus()
+      return
+    }
+  }
 }
 
 /**
+ * What rows are sorted by.
  * @param {Peer} peer
  * @param {ColumnId} by
  * @returns {number | string}

@@ -16,19 +16,22 @@ export const attemptReasons = {
     'The peer had closed a kept connection just as it was used again. No mark against the peer: the request is sent once more.',
   invalid_header: 'The header of the answer was malformed.',
   header_overflow: 'The header of the answer was larger than proxy_buffer_size.',
-  http_403: 'The peer answered 403, which proxy_next_upstream may list as a failure.',
-  http_404: 'The peer answered 404, which proxy_next_upstream may list as a failure.',
-  http_429: 'The peer answered 429, which proxy_next_upstream may list as a failure.',
-  http_500: 'The peer answered 500.',
-  http_502: 'The peer answered 502.',
-  http_503: 'The peer answered 503.',
-  http_504: 'The peer answered 504.',
+  http_403: 'The peer answered 403, which proxy_next_upstream lists as a failure.',
+  http_404: 'The peer answered 404, which proxy_next_upstream lists as a failure.',
+  http_429: 'The peer answered 429, which proxy_next_upstream lists as a failure.',
+  http_500: 'The peer answered 500, which proxy_next_upstream lists as a failure.',
+  http_502: 'The peer answered 502, which proxy_next_upstream lists as a failure.',
+  http_503: 'The peer answered 503, which proxy_next_upstream lists as a failure.',
+  http_504: 'The peer answered 504, which proxy_next_upstream lists as a failure.',
   body_cut: 'The answer broke off after its header had been passed on.',
   body_timeout: 'The peer sent nothing of the body for proxy_read_timeout.',
   client_abort: 'The client went away first. That says nothing of the peer.',
   dns: 'The name of the peer could not be looked up.',
   tls: 'The TLS handshake with the peer failed.',
 }
+
+/** Reasons that say nothing of a peer. */
+export const neutral = new Set(['client_abort', 'stale'])
 
 /** Why there was no attempt, or no further one. @type {Readonly<Record<string, string>>} */
 export const denialReasons = {
@@ -113,6 +116,8 @@ export const stateOrder = [
  * @returns {string | undefined}
  */
 export function meaning(word) {
+  if (word === '5xx')
+    return 'The peer answered 5xx, and that was passed on: proxy_next_upstream does not list it.'
   for (const list of [attemptReasons, denialReasons, states, endings]) {
     if (Object.hasOwn(list, word)) return list[word]
   }

@@ -7,16 +7,36 @@ export const pageFiles = [
   'index.html',
   'console.css',
   'icon.svg',
+  'attempt-entry.js',
+  'attempts.js',
   'chart.js',
   'dom.js',
+  'explanation.js',
+  'fleet-view.js',
   'format.js',
-  'groups.js',
+  'group-list.js',
+  'group-notes.js',
+  'group-section.js',
+  'group-tracks.js',
+  'group.js',
+  'header.js',
+  'help.js',
+  'history.js',
+  'keys.js',
   'link.js',
   'main.js',
+  'method-words.js',
+  'peer-details.js',
   'peer-row.js',
   'peer-table.js',
+  'peer.js',
+  'poll.js',
+  'running-config.js',
+  'scheme.js',
   'settings.js',
   'store.js',
+  'tip.js',
+  'views.js',
   'words.js',
 ] as const
 
@@ -62,6 +82,12 @@ function files(): ReadonlyMap<string, PageFile> {
     }),
   )
   return loaded
+}
+
+/** Changes whenever any of the files does: a page that was loaded before can tell that it is an old one. */
+export function pageEdition(): string {
+  const etags = Array.from(files().values(), ({ etag }) => etag)
+  return createHash('sha256').update(etags.join()).digest('base64url').slice(0, 12)
 }
 
 /** `/console/NAME`: the files of the live page. The page itself is at `/`; see contents.ts. */

@@ -1,0 +1,90 @@
+/*
+ * A group of peers, as far as the page knows it.
+ */
+
+import { Tracked } from './history.js'
+
+export class Group extends Tracked {
+  /** @type {import('./store.js').Store} */
+  store
+  /** @type {import('./told.js').GroupLayout} */
+  layout
+  /** @type {import('./told.js').GroupState | undefined} */
+  state
+  /** @type {import('./peer.js').Peer[]} */
+  peers = []
+
+  /**
+   * @param {import('./store.js').Store} store
+   * @param {import('./told.js').GroupLayout} layout
+   */
+  constructor(store, layout) {
+    super(store.history)
+    this.store = store
+    this.layout = layout
+  }
+
+  get name() {
+    return this.layout.name
+  }
+
+  /** How many peers are in each state; only states that some are in. @returns {Map<string, number>} */
+  get states() {
+    const counts = new Map()
+    for (const { state } of this.peers) counts.set(state, (counts.get(state) ?? 0) + 1)
+    return counts
+  }
+
+  /**
+   * How long requests took that ended within a span, as the buckets of the histogram tell: between two bounds it is
+   * guessed that they are evenly spread.
+   * @param {number} part 0.99 for the 99th percentile
+   * @param {number} ms
+   * @returns {number | undefined} undefined where none ended; Infinity beyond the last bound
+   */
+  quantile(part, ms) {
+    const bounds = this.store.layout?.words.buckets ?? []
+    const counts = Array.from({ length: bounds.length + 1 }, (_, at) => this.grown(`duration ${at}`, ms) ?? 0)
+    const all = counts.reduce((sum, one) => sum + one, 0)
+    if (all === 0) return undefined
+    let below = 0
+    for (const [at, count] of counts.entries()) {
+      if (count > 0 && below + count >= part * all) {
+        const low = at === 0 ? 0 : bounds[at - 1]
+        const high = bounds[at] ?? Number.POSITIVE_INFINITY
+        return low + ((high - low) * (part * all - below)) / count
+      }
+      below += count
+    }
+    return Number.POSITIVE_INFINITY
+  }
+
+  /**
+   * Takes in what was told of it.
+   * @param {import('./told.js').GroupState} told
+   * @param {import('./told.js').Layout} layout
+   */
+  take(told, { words }) {
+    this.state = told
+    for (const name of /** @type {const} */ (['requests', 'attempts', 'retries'])) this.keep(name, told[name])
+    for (const [d, count] of told.denials.entries()) this.keep(`denial ${words.denials[d]}`, count)
+    for (const [i, name] of ['shadowBoth', 'shadowSame', 'pickedMs', 'shadowMs'].entries()) {
+      const value = told.shadow?.[i]
+      if (value !== undefined) this.keep(name, value)
+    }
+    /** @type {Map<string, number>} */
+    const sums = new Map()
+    /** @param {string} name @param {number} value */
+    const add = (name, value) => sums.set(name, (sums.get(name) ?? 0) + value)
+    for (const [t, row] of told.tracks.entries()) {
+      for (const [at, value] of row.entries()) {
+        const name = words.track[at] ?? ''
+        if (typeof value === 'number') {
+          add(name, value)
+          this.keep(`${name} of ${this.layout.tracks[t]}`, value)
+        } else if (value) for (const [b, count] of value.entries()) add(`duration ${b}`, count)
+      }
+    }
+    for (const [name, value] of sums) this.keep(name, value)
+  }
+}

@@ -1,0 +1,155 @@
+import type { Peer } from '../../feedback/peer.ts'
+import type { RetryBudget } from '../../feedback/policy.ts'
+import type { BudgetFacts, ProbeFacts, SplitFacts, UpstreamFacts } from './facts.ts'
+import type { words } from './live-numbers.ts'
+import { retiredOf } from './retired.ts'
+
+/*
+ * What rarely changes of what the live page shows: it is told once, and again when it changes.
+ */
+
+export interface Layout {
+  /** Changes whenever anything else in it does. */
+  readonly layout: number
+  readonly version: string
+  /** Which edition of the page this program has. */
+  readonly page: string
+  readonly startedAt: number
+  readonly words: typeof words
+  readonly groups: readonly GroupLayout[]
+}
+
+export interface GroupLayout {
+  readonly name: string
+  readonly method: string
+  /** Whether its only peer is asked whatever its failures. */
+  readonly single: boolean
+  /** Percent by track, what they are taken of, and the variable that may name a track; undefined: no split. */
+  readonly split: SplitLayout | undefined
+  /** The method that is tried beside it. */
+  readonly shadow: string | undefined
+  readonly budgets: readonly BudgetLayout[]
+  readonly tracks: readonly string[]
+  readonly probes: readonly ProbeLayout[]
+  readonly peers: readonly PeerLayout[]
+}
+
+export interface SplitLayout {
+  readonly percents: readonly (readonly [track: string, percent: number])[]
+  readonly key: string | undefined
+  readonly variable: string | undefined
+}
+
+/** A retry budget, and the locations that have it. */
+export interface BudgetLayout extends RetryBudget {
+  readonly locations: readonly string[]
+}
+
+export interface ProbeLayout {
+  readonly name: string
+  readonly type: string
+  readonly location: string
+  readonly mode: string
+  readonly interval: number
+  readonly essential: boolean
+  readonly fails: number
+  readonly passes: number
+}
+
+export interface PeerLayout {
+  /** Stays as long as its counters do. */
+  readonly key: string
+  readonly name: string
+  /** As the configuration has it. */
+  readonly server: string
+  readonly track: string
+  readonly weight: number
+  readonly maxFails: number
+  readonly failTimeout: number
+  readonly slowStart: number
+  readonly backup?: true
+  /** The configuration has it no more. */
+  readonly retired?: true
+}
+
+/** A group as it is shown: its peers in the order of the events, and the probes that ask them. */
+export interface Shown {
+  readonly facts: UpstreamFacts
+  readonly peers: readonly Peer[]
+  /** Of each peer. */
+  readonly probed: readonly (readonly ProbeFacts[])[]
+  readonly probes: readonly ProbeFacts['probe'][]
+  readonly budgets: readonly BudgetFacts[]
+}
+
+/** Looks at a group as it is now. */
+export function lookAt(facts: UpstreamFacts): { layout: GroupLayout; shown: Shown } {
+  const { upstream } = facts
+  const retired = retiredOf(upstream)
+  const peers = [...upstream.peers, ...upstream.backups, ...retired]
+  const probed = peers.map((peer) => facts.probes(peer))
+  const probes = new Map<ProbeFacts['probe'], ProbeLayout>()
+  for (const about of probed.flat()) if (!probes.has(about.probe)) probes.set(about.probe, probeLayout(about))
+  const { kinds, locations } = budgetKinds(facts.budgets())
+  const layout: GroupLayout = {
+    name: upstream.name,
+    method: upstream.method,
+    single: upstream.single,
+    split: facts.split && splitLayout(facts.split),
+    shadow: facts.shadow?.method,
+    budgets: kinds.map(({ ratio, min, window }, i) => ({ ratio, min, window, locations: locations[i]! })),
+    tracks: [...upstream.tracks.keys()],
+    probes: [...probes.values()],
+    peers: peers.map((peer, i) => peerLayout(peer, i >= peers.length - retired.length)),
+  }
+  return { layout, shown: { facts, peers, probed, probes: [...probes.keys()], budgets: kinds } }
+}
+
+function splitLayout({ percents, key, variable }: SplitFacts): SplitLayout {
+  return { percents: [...percents], key, variable }
+}
+
+/** Budgets that are the same are one, however many locations have it. */
+function budgetKinds(budgets: readonly BudgetFacts[]): { kinds: BudgetFacts[]; locations: string[][] } {
+  const kinds: BudgetFacts[] = []
+  const locations: string[][] = []
+  for (const budget of budgets) {
+    const { ratio, min, window } = budget
+    const at = kinds.findIndex((one) => one.ratio === ratio && one.min === min && one.window === window)
+    if (at < 0) {
+      kinds.push(budget)
+      locations.push([budget.location])
+    } else locations[at]!.push(budget.location)
+  }
+  return { kinds, locations }
+}
+
+function probeLayout({ probe, standing: { rule } }: ProbeFacts): ProbeLayout {
+  const { name, kind, location, mode, interval, essential } = probe
+  return {
+    name,
+    type: kind.name,
+    location,
+    mode,
+    interval,
+    essential,
+    fails: rule.fails,
+    passes: rule.passes,
+  }
+}
+
+function peerLayout(peer: Peer, retired: boolean): PeerLayout {
+  const { options, zone } = peer
+  return {
+    key: `${zone.id}.${peer.index} ${peer.name}`,
+    name: peer.name,
+    server: peer.server,
+    track: options.track,
+    weight: options.weight,
+    maxFails: options.max_fails,
+    failTimeout: options.fail_timeout,
+    slowStart: options.slow_start,
+    ...(options.backup ? { backup: true as const } : {}),
+    ...(retired ? { retired: true as const } : {}),
+  }
+}
