@@ -1,5 +1,6 @@
 import { Call } from '../../feedback/call.ts'
 import { Peer, type ServerOptions } from '../../feedback/peer.ts'
+import type { Shadow } from '../../feedback/shadow.ts'
 import { type Learning, Upstream } from '../../feedback/upstream.ts'
 import { Zone } from '../../feedback/zone.ts'
 import type { Ask, Env } from '../../sidecar/balance/method.ts'
@@ -39,6 +40,8 @@ export function group(
     learning?: Learning | undefined
     name?: string
     split?: boolean
+    /** Made of the primaries. */
+    shadow?: ((peers: readonly Peer[]) => Shadow) | undefined
   } = {},
 ): Upstream {
   const backups = more.backups ?? []
@@ -56,15 +59,17 @@ export function group(
       { ...defaults, backup, ...options },
     )
   }
+  const peers = sketches.map((sketch, i) => make(sketch, i, false))
   return new Upstream({
     name: zone.name,
     zone,
-    peers: sketches.map((sketch, i) => make(sketch, i, false)),
+    peers,
     backups: backups.map((sketch, i) => make(sketch, sketches.length + i, true)),
     method: more.method ?? 'round_robin',
     learning: more.learning,
     responseTimeFactor: 0.9,
     split: more.split ?? false,
+    shadow: more.shadow?.(peers),
   })
 }
 

@@ -20,12 +20,13 @@ const args: Readonly<Record<string, readonly object[]>> = {
 }
 
 /** `$load` is the query of a request; every other variable is its target. */
-const variable = (text: string) => (call: Call) => (text === '$load' ? call.args : call.target)
+export const variable = (text: string) => (call: Call) => (text === '$load' ? call.args : call.target)
 
 /** A balancing method with its arguments. */
 export interface Variant {
   readonly title: string
   readonly method: Method
+  readonly args: object
   /** A group under it, with what it learns and a balancer for each of its lists. */
   make(sketches: readonly PeerSketch[], env: Env, backups?: readonly PeerSketch[], split?: SplitRule): Group
 }
@@ -53,6 +54,6 @@ export const variants: readonly Variant[] = methods.flatMap(({ name }) =>
       return new Group(upstream, primary, spare)
     }
     const words = Object.entries(some).map(([key, value]) => (value === true ? key : String(value)))
-    return { title: [name, ...words].join(' '), method, make }
+    return { title: [name, ...words].join(' '), method, args: some, make }
   }),
 )
