@@ -30,10 +30,13 @@ export async function traceByEnvironment(env: Env, program: Program): Promise<Tr
     const exporter = await exporterOf(env)
     // What it drops while nothing arrives is no news.
     lines.quiet = () => exporter?.failing === true
-    const sdk = new NodeSDK(configuration(env, exporter))
-    // Once more, for the SDK has set a logger of its own where `OTEL_LOG_LEVEL` is set.
-    diag.setLogger(lines, logged)
-    describing(env, program, () => sdk.start())
+    const sdk = describing(env, program, () => {
+      const made = new NodeSDK(configuration(env, exporter))
+      // Once more, for the SDK has set a logger of its own where `OTEL_LOG_LEVEL` is set.
+      diag.setLogger(lines, logged)
+      made.start()
+      return made
+    })
     return new Spans({
       tracer: trace.getTracer('evenkeel', program.version),
       propagation: propagationOf(env['OTEL_PROPAGATORS']),
@@ -90,22 +93,36 @@ async function otlp(protocol: string): Promise<SpanExporter> {
   return new OTLPTraceExporter()
 }
 
+/** Detectors of what runs: without the process's, which tells the whole command line to whoever gets spans. */
+const detectors = 'host,os,env'
+
 /**
  * Has the SDK find who this program is among the attributes of the environment, before those that are set: they win.
  * All threads are one instance, while by itself each SDK would be another.
  */
-function describing({ OTEL_RESOURCE_ATTRIBUTES: set }: Env, program: Program, start: () => void): void {
-  const digest = createHash('sha256')
-    .update(`${hostname()} ${process.pid} ${program.startedAt}`)
-    .digest('hex')
+function describing<T>(env: Env, { version, startedAt }: Program, make: () => T): T {
+  const digest = createHash('sha256').update(`${hostname()} ${process.pid} ${startedAt}`).digest('hex')
   const id = digest.replace(/^(.{8})(.{4}).(.{3}).(.{3})(.{12}).*$/, '$1-$2-8$3-8$4-$5')
-  process.env['OTEL_RESOURCE_ATTRIBUTES'] =
-    `service.version=${program.version},service.instance.id=${id}${set ? `,${set}` : ''}`
+  const { OTEL_RESOURCE_ATTRIBUTES: attributes, OTEL_NODE_RESOURCE_DETECTORS: asked } = env
+  const ours = `service.version=${version},service.instance.id=${id}`
+  const undo = [
+    setVariable('OTEL_RESOURCE_ATTRIBUTES', attributes ? `${ours},${attributes}` : ours),
+    setVariable('OTEL_NODE_RESOURCE_DETECTORS', asked || detectors),
+  ]
   try {
-    start()
+    return make()
   } finally {
-    if (set === undefined) delete process.env['OTEL_RESOURCE_ATTRIBUTES']
-    else process.env['OTEL_RESOURCE_ATTRIBUTES'] = set
+    for (const back of undo) back()
+  }
+}
+
+/** @returns sets it back */
+function setVariable(name: string, value: string): () => void {
+  const before = process.env[name]
+  process.env[name] = value
+  return () => {
+    if (before === undefined) delete process.env[name]
+    else process.env[name] = before
   }
 }
 

@@ -97,11 +97,10 @@ test('every thread that serves sends spans, as one instance, and the last ones a
   assert.equal(new Set(receiver.spans.map(({ resource }) => resource['service.instance.id'])).size, 1)
   assert.equal(new Set(receiver.spans.map(({ spanId }) => spanId)).size, 240)
   const [{ resource }] = receiver.spans as [Receiver['spans'][number]]
+  assert.equal(resource['process.command_args'], undefined)
   assert.deepEqual(
-    ['service.name', 'service.namespace', 'deployment.environment.name', 'process.pid'].map(
-      (name) => resource[name],
-    ),
-    ['evenkeel', 'shop', 'test', sidecar.pid],
+    ['service.name', 'service.namespace', 'deployment.environment.name'].map((name) => resource[name]),
+    ['evenkeel', 'shop', 'test'],
   )
 })
 
