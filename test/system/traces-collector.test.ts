@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { backend } from '../support/backend.ts'
 import { ask } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
@@ -117,10 +118,10 @@ test('an endpoint that is none is said, and requests go on', async () => {
  * Starts a program that notes the files of OpenTelemetry that it loads, but for those of its API, which prom-client
  * loads. @returns it, and how many it has noted
  */
-async function noting(address: string, env: Readonly<Record<string, string>>) {
-  const seed = await freePort()
-  const notes = join('/tmp', `evenkeel-loaded-${process.pid}-${seed}`)
-  const hook = `${notes}.mjs`
+async function noting(context: TestContext, address: string, env: Readonly<Record<string, string>>) {
+  const folder = await mkdtemp(join(tmpdir(), 'evenkeel-loaded-'))
+  context.after(() => rm(folder, { recursive: true }))
+  const [notes, hook] = [join(folder, 'notes'), join(folder, 'hook.mjs')]
   await writeFile(notes, '')
   await writeFile(
     hook,
@@ -137,9 +138,9 @@ async function noting(address: string, env: Readonly<Record<string, string>>) {
   return { sidecar, loaded: async () => (await readFile(notes, 'utf8')).split('\n').length - 1 }
 }
 
-test('without its variables OpenTelemetry is not loaded, and contexts pass as they came', async () => {
+test('without its variables OpenTelemetry is not loaded, and contexts pass as they came', async (context) => {
   await using peer = await backend()
-  const off = await noting(peer.address, { OTEL_METRICS_EXPORTER: 'otlp', OTEL_LOG_LEVEL: 'debug' })
+  const off = await noting(context, peer.address, { OTEL_METRICS_EXPORTER: 'otlp', OTEL_LOG_LEVEL: 'debug' })
   await using sidecar = off.sidecar
   const headers = { traceparent: 'not one at all', tracestate: 'A=,', 'X-Trace': '1' }
   await ask(sidecar.port, '/', { headers })
@@ -151,12 +152,12 @@ test('without its variables OpenTelemetry is not loaded, and contexts pass as th
   assert.equal(await off.loaded(), 0)
   const [, record = ''] = await sidecar.logged(/^(\{.*\})$/m)
   assert.ok(!record.includes('trace_id'))
-  const disabled = await noting(peer.address, { OTEL_SERVICE_NAME: 'x', OTEL_SDK_DISABLED: 'true' })
+  const disabled = await noting(context, peer.address, { OTEL_SERVICE_NAME: 'x', OTEL_SDK_DISABLED: 'true' })
   await using second = disabled.sidecar
   assert.equal(await disabled.loaded(), 0)
   assert.ok(second.running)
   // That the noting notes.
-  const on = await noting(peer.address, { OTEL_TRACES_EXPORTER: 'console' })
+  const on = await noting(context, peer.address, { OTEL_TRACES_EXPORTER: 'console' })
   await using third = on.sidecar
   assert.ok((await on.loaded()) > 10)
   assert.ok(third.running)
