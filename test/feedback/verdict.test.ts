@@ -52,25 +52,25 @@ const words = (counts: Record<string, number>) =>
     .map(([verdict, count]) => `${verdict} ${count}`)
     .join(', ')
 
-test('of a hundred equal canaries at least 95 pass', (t) => {
+test('of a hundred equal canaries at least 95 pass', () => {
   const counts = hundred(healthy)
-  t.diagnostic(`equal, seeds 1 to 100: ${words(counts)}`)
+  console.log(`equal, seeds 1 to 100: ${words(counts)}`)
   assert.ok(counts['pass']! >= 95, words(counts))
 })
 
-test('of a hundred canaries that are a fifth slower at least 95 fail', (t) => {
+test('of a hundred canaries that are a fifth slower at least 95 fail', () => {
   const counts = hundred({ ...healthy, medianMs: 24 })
-  t.diagnostic(`20 % slower, seeds 1 to 100: ${words(counts)}`)
+  console.log(`20 % slower, seeds 1 to 100: ${words(counts)}`)
   assert.ok(counts['fail']! >= 95, words(counts))
 })
 
-test('of a hundred canaries with five times the errors at least 95 fail', (t) => {
+test('of a hundred canaries with five times the errors at least 95 fail', () => {
   const counts = hundred({ ...healthy, errors: 0.025 })
-  t.diagnostic(`errors 0.5 % and 2.5 %, seeds 1 to 100: ${words(counts)}`)
+  console.log(`errors 0.5 % and 2.5 %, seeds 1 to 100: ${words(counts)}`)
   assert.ok(counts['fail']! >= 95, words(counts))
 })
 
-test('twenty samples are never enough', (t) => {
+test('twenty samples are never enough', () => {
   for (const canary of [healthy, { ...healthy, medianMs: 24 }, { ...healthy, errors: 0.025 }]) {
     const few = { ...canary, attempts: 20 }
     for (const baseline of [{ ...healthy, attempts: 20 }, healthy]) {
@@ -78,7 +78,7 @@ test('twenty samples are never enough', (t) => {
       assert.deepEqual(counts, { pass: 0, fail: 0, inconclusive: 100 }, words(counts))
     }
   }
-  t.diagnostic('20 samples, seeds 1 to 100, six pairs of sides: all inconclusive')
+  console.log('20 samples, seeds 1 to 100, six pairs of sides: all inconclusive')
 })
 
 test('the chance to see five times the errors at a thousand a side is 96 %', () => {
