@@ -7,6 +7,7 @@ import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import { type Reporting, reporting } from '../../feedback/report.ts'
+import { stableTrack } from '../../feedback/track.ts'
 import {
   explainFleet,
   explainPeerFleet,
@@ -215,7 +216,8 @@ function toText(about: Omit<Explanation, 'text'>, left: number): string {
     if (peer.ok !== undefined && peer.ok < 0.995) notes.push(`${(100 * peer.ok).toFixed(0)} % succeed`)
     if (peer.waiting_age) notes.push(`waited for ${Math.round(peer.waiting_age)} ms in all`)
     if (peer.agent !== undefined) notes.push(...agentNotes(peer.agent))
-    lines.push(`  ${peer.peer}: ${what}; ${notes.join(', ')}`)
+    const track = peer.track === stableTrack ? '' : ` (${peer.track})`
+    lines.push(`  ${peer.peer}${track}: ${what}; ${notes.join(', ')}`)
     for (const probe of peer.probes) lines.push(`    ${probeLine(probe)}`)
     if (peer.fleet) lines.push(`    ${peerFleetLine(peer.fleet)}`)
   }

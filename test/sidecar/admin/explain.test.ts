@@ -4,7 +4,7 @@ import { countRequest, retryBegan } from '../../../feedback/budget.ts'
 import { ignore } from '../../../feedback/report.ts'
 import { explainUpstream } from '../../../sidecar/admin/explain.ts'
 import { adminApp } from '../../../sidecar/admin/server.ts'
-import { facts, group, groupOf, now, peer } from './facts.ts'
+import { facts, group, groupOf, now, peer, shadow } from './facts.ts'
 
 const learning = { mode: 'last_byte', factor: 0.9, errors: 3, decay: 10_000, account: undefined } as const
 
@@ -140,4 +140,118 @@ test('what a peer reports is told with its age, and why nothing of it counts', (
   )
   assert.match(text, / c: .*, reports nothing\n/)
   assert.equal(explainUpstream(group('other', { a: {} }, { learning }), now).peers[0]!.report, undefined)
+})
+
+test('a split says what each track gets, what of it went elsewhere, and what backups are left', () => {
+  const split = {
+    variable: '$cookie_track',
+    percents: new Map([
+      ['stable', 70],
+      ['canary', 10],
+      ['blue', 20],
+    ]),
+    key: '$cookie_id',
+  }
+  const backend = group(
+    'backend',
+    { a: {}, b: { track: 'canary' }, c: { track: 'blue', down: true }, d: { backup: true } },
+    { split },
+  )
+  const canary = backend.upstream.tracks.get('canary')!
+  canary.add('split', 120)
+  canary.add('fallbacks', 3)
+  const shares = (primary: readonly number[]) =>
+    explainUpstream({ ...backend, shares: () => ({ primary, backup: [1] }) }, now)
+  const explanation = shares([0.9, 0.1, 0])
+  assert.deepEqual(explanation.split, {
+    variable: '$cookie_track',
+    key: '$cookie_id',
+    tracks: [
+      { track: 'stable', percent: 70, share: 0.9, requests: 0, fallbacks: 0 },
+      { track: 'canary', percent: 10, share: 0.1, requests: 120, fallbacks: 3 },
+      { track: 'blue', percent: 20, share: 0, requests: 0, fallbacks: 0 },
+    ],
+    left: 0,
+  })
+  assert.equal(
+    explanation.text,
+    [
+      'upstream backend, round_robin',
+      '  a: 90.0 %; 0 in flight',
+      '  b (canary): 10.0 %; 0 in flight',
+      '  c (blue): none, down; 0 in flight',
+      '  d: 100.0 % once no primary is ready (backup); 0 in flight',
+      '  split: by $cookie_track, else by percentages of the hash of $cookie_id',
+      '    stable: 70 %, now 90 %; 0 requests',
+      '    canary: 10 %; 120 requests, 3 of them went elsewhere',
+      '    blue: 20 %, nobody is ready, so they go on; 0 requests',
+      '  retries: 0 in 0 requests, 0 waiting',
+      '',
+    ].join('\n'),
+  )
+  const left = shares([0, 0.1, 0])
+  assert.equal(left.split!.left, 0.9)
+  assert.match(left.text, /\n {2}d: 90\.0 % \(backup\); 0 in flight\n/)
+  assert.match(left.text, /\n {4}stable: 70 %, nobody is ready; 0 requests\n/)
+  assert.match(left.text, /\n {4}90 % are left to backups\n/)
+})
+
+test('what is fair is so within a track', () => {
+  const split = {
+    variable: undefined,
+    percents: new Map([
+      ['stable', 90],
+      ['canary', 10],
+    ]),
+    key: undefined,
+  }
+  const tracks = ['stable', 'stable', 'canary', 'canary']
+  const { zone } = group('backend', {}, { room: 4 }).upstream
+  const peers = tracks.map((track, i) => peer(zone, `p${i}`, { track }))
+  const backend = groupOf(zone, peers, { split })
+  const times = [10, 30, 400, 100]
+  const explanation = explainUpstream(
+    {
+      ...backend,
+      expected: ({ index }) => times[index],
+      shares: () => ({ primary: [0.45, 0.45, 0.05, 0.05], backup: [] }),
+    },
+    now,
+  )
+  assert.deepEqual(about(explanation, ['fair_share']), ['p0 0.675', 'p1 0.225', 'p2 0.02', 'p3 0.08'])
+})
+
+test('a shadow says how it would split and what that would take, beside what holds', () => {
+  const backend = group('backend', { a: {}, b: {} }, { shadow: shadow() })
+  const explanation = explainUpstream(backend, now)
+  assert.deepEqual(explanation.shadow, {
+    method: 'least_time header best',
+    picks: 8,
+    same: 0.75,
+    picked: 20,
+    instead: 15,
+    peers: [
+      { peer: 'a', share: 0.9, own: 0.5, picks: 5, expected: 12.5 },
+      { peer: 'b', share: 0.1, own: 0.5, picks: 5, expected: 12.5 },
+    ],
+  })
+  assert.deepEqual(explanation.text.split('\n').slice(3, 7), [
+    '  shadow least_time header best: 10 picks',
+    '    a: 90.0 % instead of 50.0 %, 50.0 % so far, 12.5 ms expected',
+    '    b: 10.0 % instead of 50.0 %, 50.0 % so far, 12.5 ms expected',
+    "    of 8 picks 75.0 % were the same; by the peers' averages 15 ms instead of 20 ms (-25.0 %)",
+  ])
+})
+
+test('a shadow that has picked nobody yet, and does not estimate, says no more than its shares', () => {
+  const none = { picks: 0, same: 0, pickedMs: 0, shadowMs: 0, picksOf: () => 0, expected: () => undefined }
+  const backend = group('backend', { a: {}, b: {} }, { shadow: shadow(none) })
+  const { shadow: about, text } = explainUpstream(backend, now)
+  assert.deepEqual([about!.same, about!.picked, about!.instead], [undefined, undefined, undefined])
+  assert.deepEqual(text.split('\n').slice(3, 7), [
+    '  shadow least_time header best: 0 picks',
+    '    a: 90.0 % instead of 50.0 %',
+    '    b: 10.0 % instead of 50.0 %',
+    '  retries: 0 in 0 requests, 0 waiting',
+  ])
 })

@@ -12,7 +12,7 @@ import { scrape } from '../../../sidecar/admin/metrics.ts'
 import { prometheusResponse } from '../../../sidecar/admin/prometheus.ts'
 import { groupSamplers, peerSamplers, programNumbers } from '../../../sidecar/admin/samples.ts'
 import { read } from './checker.ts'
-import { facts, fleet, group, groupOf, now, peer, wall } from './facts.ts'
+import { facts, fleet, group, groupOf, now, peer, shadow, wall } from './facts.ts'
 
 /** A group of two whose first peer has seen something. */
 function seen() {
@@ -262,4 +262,30 @@ test('OpenMetrics is given to those who ask for it, plain text to all others', (
   assert.equal(negotiate('application/openmetrics-text;q=0'), 'text')
   assert.equal(negotiate('*/*'), 'text')
   assert.equal(negotiate(undefined), 'text')
+})
+
+test('backups have what a split leaves to them, and a shadow tells its picks', async () => {
+  const backend = group(
+    'backend',
+    { a: {}, b: { track: 'canary' }, c: { backup: true }, d: { backup: true } },
+    { shadow: shadow({ picksOf: ({ name }) => (name === 'a' ? 7 : 3) }) },
+  )
+  const shares = () => ({ primary: [0, 0.1], backup: [0.75, 0.25] })
+  const families = read(await scrape(facts({ groups: [{ ...backend, shares }] }), 'text'))
+  const value = (name: string, labels: string) => families.get(name)?.samples.get(name + labels)
+  const of = (peer: string, track = 'stable') => `{upstream="backend",peer="${peer}",track="${track}"}`
+  const told = [of('a'), of('b', 'canary'), of('c'), of('d')].map((labels) => [
+    Number(value('evenkeel_peer_share_ratio', labels)!.toFixed(6)),
+    value('evenkeel_peer_shadow_picks_total', labels),
+  ])
+  assert.deepEqual(told, [
+    [0, 7],
+    [0.1, 3],
+    [0.675, undefined],
+    [0.225, undefined],
+  ])
+  const whole = (name: string) => value(`evenkeel_upstream_${name}`, '{upstream="backend"}')
+  assert.deepEqual(['shadow_picks_total', 'shadow_same_total'].map(whole), [8, 6])
+  assert.equal(whole('picked_expected_seconds_total'), 0.16)
+  assert.equal(whole('shadow_expected_seconds_total'), 0.12)
 })
