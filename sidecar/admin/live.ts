@@ -7,6 +7,9 @@ import { LiveState } from './live-state.ts'
 /** How often the state is told, and how often attempts are, milliseconds. */
 const stateMs = 1000
 const attemptsMs = 250
+/** Making the state may take a hundredth of the time; with thousands of peers it is told less often, but at least so often. */
+const costFactor = 100
+const longestMs = 3000
 /** Attempts in an event at most: as many a second as one can hope to see pass by. */
 const mostAttempts = 25
 /** Who watches at once, over all addresses of the admin server. */
@@ -51,16 +54,22 @@ class Stage {
   #begin(): () => void {
     this.#recent.take()
     const ignore = this.#facts.watch((batch) => this.#recent.merge(batch))
-    const states = setInterval(() => this.#tell(this.#look() + event('state', this.#state.state)), stateMs)
+    let states: NodeJS.Timeout
+    const tell = () => {
+      const began = performance.now()
+      this.#tell(this.#look() + event('state', this.#state.state))
+      const cost = performance.now() - began
+      states = setTimeout(tell, Math.min(longestMs, Math.max(stateMs, costFactor * cost)) - cost).unref()
+    }
+    states = setTimeout(tell, stateMs).unref()
     const attempts = setInterval(() => {
       if (!this.#recent.empty) this.#tell(event('attempts', JSON.stringify(this.#recent.take())))
     }, attemptsMs)
     // Watching is no reason for the program to go on.
-    states.unref()
     attempts.unref()
     return () => {
       ignore()
-      clearInterval(states)
+      clearTimeout(states)
       clearInterval(attempts)
     }
   }
