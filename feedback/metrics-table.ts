@@ -110,7 +110,7 @@ export const metricsTable: readonly Metric[] = [
   group(
     'split_fallbacks_total',
     'counter',
-    'Requests among those that went to stable, since no peer of the track was ready.',
+    'Requests among those that went to stable or a backup, since no peer of the track could be asked.',
     'track',
     'track',
   ),

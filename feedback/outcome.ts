@@ -37,7 +37,7 @@ export class Attempt {
   /** `$upstream_addr` of this attempt: the peer's address, or the group's name when nobody was eligible. */
   readonly address: string
   startedAt: number
-  /** How the choice was made: the method's name, `explored`, `floor`, `unmeasured`, `backup`, `sticky`, `single`. */
+  /** How the choice was made: the method's name, `explored`, `floor`, `unmeasured`, `backup`, `sticky`, `single`, or `fallback`: of another track than the split says. */
   pick: string
   /** `NEW`, `HIT` or `MISS`; empty when the group has no sticky sessions. `$upstream_sticky_status`. */
   sticky = ''
