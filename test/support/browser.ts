@@ -1,33 +1,21 @@
 import assert from 'node:assert/strict'
-import { existsSync, mkdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 
 /** Where tests leave pictures of what they saw; not part of the repository. */
 export const pictures = new URL('../../test-output/', import.meta.url).pathname
 
-/** The browser of this machine. */
-function executable(): string {
-  for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
-    for (const name of ['chromium', 'chromium-browser', 'google-chrome']) {
-      if (existsSync(join(folder, name))) return join(folder, name)
-    }
-  }
-  throw new Error('chromium is not installed: on Debian, "apt-get install chromium"')
-}
-
-/** A real browser without a window. */
-export async function browser(): Promise<Browser> {
-  // Its sandbox does not work for root.
-  const args = process.getuid?.() === 0 ? ['--no-sandbox'] : []
-  return await chromium.launch({ executablePath: executable(), args: [...args, '--disable-dev-shm-usage'] })
-}
+/** How soon the live page has to show a change, milliseconds. */
+export const soon = { timeout: 2000 }
 
 /** A page, and what went wrong in it. */
 export interface Watched {
   readonly page: Page
   /** Errors and warnings of its console, exceptions, and requests to anybody but its own server. */
   readonly faults: string[]
+  /** The row of a peer in the table of its group. */
+  row(name: string): Locator
 }
 
 /**
@@ -52,7 +40,9 @@ export async function visit(
     if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) faults.push(`request to ${url}`)
   })
   await page.goto(origin + path)
-  return { page, faults }
+  const row = (name: string) =>
+    page.locator('tr.peer', { has: page.getByRole('button', { name, exact: true }) })
+  return { page, faults, row }
 }
 
 /** Nothing went wrong in it. */

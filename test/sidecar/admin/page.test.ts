@@ -26,7 +26,7 @@ test('a browser gets the page at /, and everybody else the list', async () => {
   for (const accept of [undefined, '*/*', 'text/plain', 'application/json']) {
     const headers: Record<string, string> = accept === undefined ? {} : { accept }
     const list = await ask({ url: '/', headers })
-    assert.match(String(list.headers['content-type']), /^text\/plain/, accept)
+    assert.match(String(list.headers['content-type']), /^text\/plain/, String(accept))
     assert.match(list.body, /^evenkeel 0\.1\.0, up for 60 s/)
     assert.equal(list.headers['vary'], 'accept')
   }

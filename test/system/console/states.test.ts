@@ -1,32 +1,119 @@
+import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { backend } from '../../support/backend.ts'
-import { browser, clean, visit } from '../../support/browser.ts'
-import { start } from '../../support/sidecar.ts'
+import { type Backend, Backends, backend } from '../../support/backend.ts'
+import { clean, soon, visit } from '../../support/browser.ts'
+import { launchChromium } from '../../support/chromium.ts'
+import { eventually, type PeerStatus } from '../../support/invariants.ts'
+import { type Sidecar, start } from '../../support/sidecar.ts'
 
-let chrome: Browser
+let browser: Browser
 before(async () => {
-  chrome = await browser()
+  browser = await launchChromium()
 })
-after(() => chrome.close())
+after(() => browser.close())
 
-/** How soon the page has to show a change, milliseconds. */
-const soon = { timeout: 2000 }
+const config = (list: readonly Backend[], more: readonly string[] = [], location = '') => `http {
+  upstream demo {
+    zone demo 1m;
+    ${list.map(({ address }, i) => `server ${address} ${more[i] ?? ''};`).join(' ')}
+  }
+  server {
+    listen 127.0.0.1:PORT;
+    location / { proxy_pass http://demo; proxy_next_upstream error timeout http_503; ${location} }
+  }
+}`
 
-test('a peer that a reload sets down is shown so within two seconds', async () => {
-  await using one = await backend()
-  await using two = await backend()
-  const text = (more: string) => `http {
-    upstream demo { zone demo 1m; server ${one.address}; server ${two.address}${more}; }
-    server { listen 127.0.0.1:PORT; location / { proxy_pass http://demo; } }
-  }`
-  await using sidecar = await start(text(''))
-  const watched = await visit(chrome, sidecar.admin)
-  const row = watched.page.getByRole('row', { name: two.address })
+/** Asks until the program itself says that the peer is in that state. */
+async function becomes(sidecar: Sidecar, peer: string, state: string): Promise<void> {
+  await eventually(`${peer} is ${state}`, async () => {
+    await fetch(sidecar.url).then((response) => response.text())
+    const peers = await sidecar.json<Record<string, PeerStatus>>('/status/http/upstreams/demo/peers/')
+    return peers[peer]?.state === state
+  })
+}
+
+test('a peer that fails and recovers is shown so within two seconds, with the reason', async () => {
+  await using peers = new Backends()
+  const good = await peers.add({ body: 'good' })
+  const bad = await peers.add({ body: 'bad' })
+  const more = ['', 'max_fails=2 fail_timeout=1s']
+  await using sidecar = await start(config([good, bad], more))
+  const watched = await visit(browser, sidecar.admin)
+  const row = watched.row(bad.address)
   await row.getByText('up', { exact: true }).waitFor()
-  await sidecar.reload(text(' down'))
-  await row.getByText('down', { exact: true }).waitFor(soon)
-  await sidecar.reload(text(''))
+  bad.script = { status: 503 }
+  await becomes(sidecar, bad.address, 'unavailable')
+  await row.getByText('unavailable', { exact: true }).waitFor(soon)
+  await row.getByText(/2 of 2 failures/).waitFor(soon)
+  await row.getByText(/http_503/).waitFor(soon)
+  await watched.page.locator('.states').getByText('1 unavailable').waitFor(soon)
+  // What changed stands among the attempts too, and is said to who does not see it.
+  await watched.page.locator('.change', { hasText: bad.address }).getByText('unavailable').waitFor(soon)
+  assert.match((await watched.page.getByRole('status').first().textContent()) ?? '', /is unavailable, was up/)
+  assert.equal(await watched.page.title(), '(1) evenkeel')
+
+  bad.script = { body: 'bad' }
+  await becomes(sidecar, bad.address, 'up')
   await row.getByText('up', { exact: true }).waitFor(soon)
+  assert.equal(await row.getByText('unavailable', { exact: true }).count(), 0)
+  clean(watched)
+})
+
+test('a peer that a reload sets down, adds or removes is shown so within two seconds', async () => {
+  await using peers = new Backends()
+  const one = await peers.add({ body: 'one' })
+  const two = await peers.add({ body: 'two' })
+  const three = await peers.add({ body: 'three' })
+  await using sidecar = await start(config([one, two]))
+  const watched = await visit(browser, sidecar.admin)
+  const { page } = watched
+  const row = watched.row(two.address)
+  await row.getByText('up', { exact: true }).waitFor()
+  await sidecar.reload(config([one, two], ['', 'down']))
+  await row.getByText('down', { exact: true }).waitFor(soon)
+  await page
+    .locator('#facts')
+    .getByText(/^2, loaded/)
+    .waitFor(soon)
+  await sidecar.reload(config([one, two]))
+  await row.getByText('up', { exact: true }).waitFor(soon)
+  await sidecar.reload(config([one, three]))
+  await watched.row(three.address).waitFor(soon)
+  await row.waitFor({ state: 'detached', ...soon })
+
+  await sidecar.rewrite('http { nonsense; }')
+  sidecar.signal('SIGHUP')
+  await sidecar.logged(/unknown directive "nonsense"/)
+  await page.locator('.banner', { hasText: 'unknown directive "nonsense"' }).waitFor(soon)
+  await sidecar.reload(config([one, three]))
+  await page.locator('.banner').waitFor({ state: 'detached', ...soon })
+  clean(watched)
+})
+
+test('a peer that probes find unhealthy is shown so, with what the last one saw, until they pass again', async () => {
+  await using good = await backend({ body: 'good' })
+  await using bad = await backend({ body: 'bad' })
+  const probe = 'upstream_probe health uri=/health interval=200ms fails=2 passes=1;'
+  await using sidecar = await start(config([good, bad], ['', 'max_fails=0'], probe))
+  const watched = await visit(browser, sidecar.admin)
+  const row = watched.row(bad.address)
+  await row.locator('[data-look="passed"]').waitFor()
+  bad.script = { status: 503 }
+  await becomes(sidecar, bad.address, 'unhealthy')
+  await row.getByText('unhealthy', { exact: true }).waitFor(soon)
+  await row
+    .locator('[data-look="failed"]')
+    .getByText(/health \d+ s ago: .*503/)
+    .waitFor(soon)
+  // Its details say more of it.
+  await row.getByRole('button', { name: bad.address, exact: true }).click()
+  const details = watched.page.locator('.details')
+  await details.getByText(/\d+ failed in a row, 2 take it out/).waitFor(soon)
+  await details.getByText(/Probes found that it does not work/).waitFor(soon)
+  bad.script = { body: 'bad' }
+  await becomes(sidecar, bad.address, 'up')
+  await row.getByText('up', { exact: true }).waitFor(soon)
+  await row.locator('[data-look="passed"]').waitFor(soon)
   clean(watched)
 })
