@@ -100,12 +100,18 @@ function trackLabels(upstream: Upstream, track: Track): string {
   return `{upstream="${escapeLabel(upstream.name)}",track="${escapeLabel(track.name)}"}`
 }
 
-/** Any status could come, so only those seen are told. */
+/** Statuses that are told from the start, so that rates see the first of them: success, and what alerts look for. */
+const awaited = [200, 499, 500, 502, 503, 504]
+
+/** Any other status could come, so of those only what was seen is told. */
 function answers(out: Exposition, name: string, { upstream }: GroupSeries): void {
   for (const track of upstream.tracks.values()) {
     const labels = trackLabels(upstream, track).slice(0, -1)
-    for (const [code, count] of track.responses)
-      out.sample(name, `${labels},code="${code === 0 ? 'xxx' : code}"}`, count)
+    const { responses } = track
+    for (const code of awaited) out.sample(name, `${labels},code="${code}"}`, responses.get(code) ?? 0)
+    for (const [code, count] of responses) {
+      if (!awaited.includes(code)) out.sample(name, `${labels},code="${code === 0 ? 'xxx' : code}"}`, count)
+    }
   }
 }
 
