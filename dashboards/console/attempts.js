@@ -103,6 +103,7 @@ export class Attempts {
       this.#list,
       this.#detail,
     )
+    this.#say()
   }
 
   /** @param {import('./told.js').RecentBatch} batch */
