@@ -254,6 +254,32 @@ describe('inside of a track', () => {
     })
   }
 
+  test('a large group under plain is walked track by track, with no tree of shares for all', () => {
+    const around = env(2)
+    const plain = variants.find(({ title }) => title === 'least_time last_byte plain')!
+    const sketches = Array.from({ length: 300 }, (_, i) => (i < 200 ? 1 : canary))
+    const made = plain.make(sketches, around, [], rule({ canary: 40 }))
+    const { avg, selected, tree } = made.upstream.zone.peers
+    for (let i = 0; i < 300; i++) avg[i] = i % 2 ? 30 : 10
+    for (let i = 0; i < 20_000; i++) {
+      const attempt = new Selection(made, new Call(), around).next()!
+      assert.equal(attempt.peer!.options.track, attempt.peer!.index < 200 ? 'stable' : 'canary')
+      // An answer that leaves the average as it is.
+      around.clock.move(avg[attempt.peer!.index]!)
+      end(attempt, around.clock.now())
+    }
+    const sum = (from: number, to: number, odd: number) =>
+      selected.slice(from, to).reduce((all, count, i) => all + (i % 2 === odd ? count : 0), 0)
+    const [a, b, c, d] = [sum(0, 200, 0), sum(0, 200, 1), sum(200, 300, 0), sum(200, 300, 1)]
+    assert.ok(Math.abs((c + d) / 20_000 - 0.4) < 0.015, `${c + d}`)
+    for (const [fast, slow] of [
+      [a, b],
+      [c, d],
+    ] as const)
+      assert.ok(Math.abs(fast / (fast + slow) - 0.75) < 0.02, `${fast} ${slow}`)
+    assert.ok(tree.every((sum) => sum === 0))
+  })
+
   test('without a split tracks are labels, and all primaries one list', () => {
     const around = env()
     const made = inTurn.make([1, canary, 1], around)
