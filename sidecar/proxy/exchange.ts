@@ -15,6 +15,8 @@ export interface ClientConnection {
   written: number
   /** Exchanges in progress on it: 0 or 1, since those of a client that pipelines are served in turn. */
   active: number
+  /** The one in progress. Not kept in a map by socket: each time a map has moved, what it held then outlives its time. */
+  current: Exchange | undefined
   /** Requests that have come and wait for their turn. */
   readonly waiting: (() => void)[]
 }

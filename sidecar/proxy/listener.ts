@@ -61,7 +61,6 @@ export class Listeners {
   #handler: Handler
   #open = new Map<string, Open>()
   #connections = new Map<Socket, ClientConnection>()
-  #current = new Map<Socket, Exchange>()
   #serial: number
   #draining = false
   #stopped = false
@@ -142,7 +141,7 @@ export class Listeners {
   /** From now on each response is its connection's last. Accepting goes on until `stopListening`. */
   drain(): void {
     this.#draining = true
-    for (const exchange of this.#current.values()) exchange.close = true
+    for (const { current } of this.#connections.values()) if (current) current.close = true
   }
 
   /** Accepts no more, for good. Connections stay until their last response, or `closeIdle`. */
@@ -235,6 +234,7 @@ export class Listeners {
       requests: 0,
       written: 0,
       active: 0,
+      current: undefined,
       waiting: [],
     }
     this.#connections.set(socket, connection)
@@ -244,7 +244,7 @@ export class Listeners {
     socket.on('error', () => {})
     socket.on('close', () => {
       this.#connections.delete(socket)
-      this.#current.delete(socket)
+      connection.current = undefined
       this.counts.open -= 1
     })
   }
@@ -256,7 +256,7 @@ export class Listeners {
   }
 
   #clientError(open: Open, error: NodeJS.ErrnoException, socket: Socket): void {
-    const verdict = unreadable(error, socket, this.#current.get(socket))
+    const verdict = unreadable(error, socket, this.#connections.get(socket)?.current)
     if (verdict === 'settled') return
     const answer = () => this.#refuse(open, socket, verdict.status, undefined)
     if (verdict.after) this.#inTurn(socket, answer)
@@ -291,7 +291,7 @@ export class Listeners {
       (ended) => {
         connection.active -= 1
         if (connection.active === 0) this.counts.active -= 1
-        if (this.#current.get(socket) === ended) this.#current.delete(socket)
+        if (connection.current === ended) connection.current = undefined
         this.#handler.ended(ended)
         turnOver(connection)
       },
@@ -299,7 +299,7 @@ export class Listeners {
     // Counted here: node would answer what a client has sent ahead of the last response with a 503 of its own.
     const worn = connection.requests >= spec.keepaliveRequests
     exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0 || worn
-    this.#current.set(socket, exchange)
+    connection.current = exchange
     this.#handler.serve(exchange, spec.key)
   }
 }
