@@ -78,13 +78,13 @@ export function pinned(command: readonly string[], env: Readonly<Record<string, 
 }
 
 /** User and system time of a process so far, milliseconds (`proc(5)`, at the usual 100 ticks a second). */
-function cpuMs(pid: number): number {
+export function cpuMs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
 /** Keeps every connection busy with one GET after the other. @returns responses counted */
-function load(port: number, ms: number): Promise<number> {
+export function load(port: number, ms: number): Promise<number> {
   const request = Buffer.from('GET /some/path?x=1 HTTP/1.1\r\nHost: example.com\r\nUser-Agent: bench\r\n\r\n')
   const until = performance.now() + ms
   let count = 0
@@ -111,7 +111,8 @@ function load(port: number, ms: number): Promise<number> {
   return Promise.all(Array.from({ length: connections }, one)).then(() => count)
 }
 
-async function ready(port: number): Promise<void> {
+/** Waits until somebody listens. */
+export async function ready(port: number): Promise<void> {
   for (let i = 0; i < 200; i += 1) {
     const open = await new Promise<boolean>((resolve) => {
       const socket = connect(port, '127.0.0.1', () => {
@@ -137,11 +138,6 @@ function present(command: string): boolean {
 
 /** Prints microseconds of CPU a request, and ratios to the last subject that is there. */
 export async function run(): Promise<void> {
-  await measure(subjects.filter(({ name }) => name !== 'nginx' || present('nginx')))
-}
-
-/** Measures each proxy in turn, in several rounds, and prints the medians, and ratios to the last one. */
-export async function measure(subjects: readonly Subject[]): Promise<void> {
   const peer = spawn('taskset', ['-c', '1', node, new URL('./forward-peer.ts', import.meta.url).pathname], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
@@ -152,6 +148,7 @@ export async function measure(subjects: readonly Subject[]): Promise<void> {
   try {
     for (let round = 0; round < rounds; round += 1) {
       for (const subject of subjects) {
+        if (subject.name === 'nginx' && !present('nginx')) continue
         const folder = mkdtempSync(join(tmpdir(), 'evenkeel-bench-'))
         const port = await freePort()
         const child = subject.start(port, peerPort, folder)

@@ -1,53 +1,100 @@
-import { spawn } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freePort } from '../support/free-port.ts'
 import { launcher } from '../support/sidecar.ts'
-import { measure, pinned, type Subject } from './forward.ts'
+import { cpuMs, load, pinned, ready } from './forward.ts'
 
 /*
- * What traces cost: CPU time of a small GET without them, with one request in a hundred kept, and with all of them kept
- * and sent. Ratios of one run only.
+ * What traces cost: CPU time of a small GET without them, with contexts passed on and no trace kept, with one in a
+ * hundred kept, and with all of them kept and sent. All programs run at once on one core and are loaded in turn, in many
+ * short rounds, of which the lower quartile counts: other work on the machine only ever adds. Ratios of one run only.
  */
 
-function subject(name: string, program: string, env: Readonly<Record<string, string>>): Subject {
-  return {
-    name,
-    start(port, peer, folder) {
-      const file = join(folder, 'evenkeel.conf')
-      writeFileSync(
-        file,
-        `admin off; pid evenkeel.pid; http { access_log off; upstream g { server 127.0.0.1:${peer}; keepalive 64; }
-         server { listen 127.0.0.1:${port}; keepalive_requests 1000000; location / { proxy_pass http://g; } } }`,
-      )
-      return pinned([program, '-c', file], env)
-    },
-  }
+const rounds = 20
+const roundMs = 600
+const warmUpMs = 3000
+
+const here = import.meta.dirname
+
+interface Subject {
+  readonly name: string
+  readonly program: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** Starts a program that prints its port. */
+async function service(file: string): Promise<{ child: ChildProcess; port: string }> {
+  const child = spawn('taskset', ['-c', '1', process.execPath, join(here, file)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const port = await new Promise<string>((resolve) => {
+    child.stdout.once('data', (data) => resolve(String(data).trim()))
+  })
+  return { child, port }
+}
+
+async function begin({ program, env }: Subject, peer: string, folder: string) {
+  const port = await freePort()
+  const file = join(folder, `${port}.conf`)
+  writeFileSync(
+    file,
+    `admin off; pid ${port}.pid; http { access_log off; upstream g { server 127.0.0.1:${peer}; keepalive 64; }
+     server { listen 127.0.0.1:${port}; keepalive_requests 1000000; location / { proxy_pass http://g; } } }`,
+  )
+  const child = pinned([program, '-c', file], env)
+  await ready(port)
+  return { child, port }
 }
 
 /** @param words the root of another checkout, to be measured beside this one */
 export async function run([other]: readonly string[]): Promise<void> {
-  const receiver = spawn(
-    'taskset',
-    ['-c', '1', process.execPath, new URL('./traces-receiver.ts', import.meta.url).pathname],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  )
-  const port = await new Promise<string>((resolve) => {
-    receiver.stdout.once('data', (data) => resolve(String(data).trim()))
-  })
+  const [peer, receiver] = [await service('forward-peer.ts'), await service('traces-receiver.ts')]
   const kept = (ratio: string) => ({
-    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${receiver.port}`,
     OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
     OTEL_TRACES_SAMPLER_ARG: ratio,
   })
+  const subjects: Subject[] = [
+    { name: 'no traces', program: launcher, env: {} },
+    { name: 'traces, none kept', program: launcher, env: kept('0') },
+    { name: 'traces, 1 % kept', program: launcher, env: kept('0.01') },
+    { name: 'traces, all kept', program: launcher, env: kept('1') },
+  ]
+  if (other !== undefined) {
+    subjects.unshift({ name: 'the other checkout', program: join(other, 'sidecar/evenkeel'), env: {} })
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'evenkeel-bench-'))
+  const children = [peer.child, receiver.child]
   try {
-    await measure([
-      ...(other === undefined ? [] : [subject('another checkout', join(other, 'sidecar/evenkeel'), {})]),
-      subject('traces, all kept', launcher, kept('1')),
-      subject('traces, 1 % kept', launcher, kept('0.01')),
-      subject('traces, none kept', launcher, kept('0')),
-      subject('no traces', launcher, {}),
-    ])
+    const running = []
+    for (const subject of subjects) {
+      const { child, port } = await begin(subject, peer.port, folder)
+      children.push(child)
+      running.push({ name: subject.name, child, port, micros: [] as number[] })
+    }
+    for (const { port } of running) await load(port, warmUpMs)
+    for (let round = 0; round < rounds; round += 1) {
+      for (const { child, port, micros } of running) {
+        const before = cpuMs(child.pid!)
+        const count = await load(port, roundMs)
+        micros.push(((cpuMs(child.pid!) - before) * 1000) / count)
+      }
+    }
+    const figures = running.map(({ name, micros }) => {
+      const sorted = micros.sort((a, b) => a - b)
+      return { name, quartile: sorted[Math.floor(rounds / 4)]!, median: sorted[Math.floor(rounds / 2)]! }
+    })
+    const off = figures.find(({ name }) => name === 'no traces')!
+    process.stdout.write('CPU of the proxy for a small GET over kept connections\n')
+    for (const { name, quartile, median } of figures) {
+      process.stdout.write(
+        `${name.padEnd(20)} ${quartile.toFixed(1).padStart(7)} µs (median ${median.toFixed(1)})   ${(quartile / off.quartile).toFixed(2)} × no traces\n`,
+      )
+    }
   } finally {
-    receiver.kill('SIGKILL')
+    for (const child of children) child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
   }
 }
