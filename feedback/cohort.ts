@@ -2,20 +2,20 @@ import { groupIndex } from './fields.ts'
 import type { Peer } from './peer.ts'
 import type { Zone } from './zone.ts'
 
-/** What is kept of peers together; see fields.ts for what each means. */
+/** What is kept of peers together, in this order, among the fields of a group too; see fields.ts for what each means. */
 export const cohortFields = ['answers', 'lastAverage', 'median', 'medianAt', 'reporting'] as const
-export type CohortField = (typeof cohortFields)[number]
 
-type Places = { readonly [F in CohortField]: number }
-
-const { answers, lastAverage, median, medianAt, reporting } = groupIndex
-const inZone: Places = { answers, lastAverage, median, medianAt, reporting }
-const inTrack: Places = { answers: 0, lastAverage: 1, median: 2, medianAt: 3, reporting: 4 }
+const first = groupIndex[cohortFields[0]]
+for (const [place, field] of cohortFields.entries())
+  if (groupIndex[field] !== first + place)
+    throw new Error(`"${field}" is not where it has to be among a group's numbers`)
 
 /**
  * Peers that a method compares with one another, and what is usual among them: all of a group or, where its requests
  * are split, those of one track. A track that is slow as a whole must not look to its own peers as if each of them were,
  * and one that has few requests must not be forgotten at the pace of those that others have.
+ *
+ * Its numbers are to be changed with the zone held.
  */
 export class Cohort {
   /** Primaries and backups in configuration order. */
@@ -23,7 +23,8 @@ export class Cohort {
   readonly backups: readonly Peer[]
   readonly #zone: Zone
   readonly #own: Float64Array | undefined
-  readonly #places: Places
+  /** Where its numbers begin. */
+  readonly #first: number
 
   /** @param own where its numbers lie; undefined: they are the group's own, in its zone */
   constructor(zone: Zone, peers: readonly Peer[], backups: readonly Peer[], own?: Float64Array) {
@@ -31,16 +32,46 @@ export class Cohort {
     this.backups = backups
     this.#zone = zone
     this.#own = own
-    this.#places = own === undefined ? inZone : inTrack
+    this.#first = own === undefined ? first : 0
   }
 
-  get(field: CohortField): number {
-    return (this.#own ?? this.#zone.group)[this.#places[field]]!
+  /** A zone that grows has its numbers elsewhere afterwards. */
+  get #numbers(): Float64Array {
+    return this.#own ?? this.#zone.group
   }
 
-  /** To be called with the zone held. */
-  set(field: CohortField, value: number): void {
-    const numbers = this.#own ?? this.#zone.group
-    numbers[this.#places[field]] = value
+  get answers(): number {
+    return this.#numbers[this.#first]!
+  }
+  set answers(count: number) {
+    this.#numbers[this.#first] = count
+  }
+
+  get lastAverage(): number {
+    return this.#numbers[this.#first + 1]!
+  }
+  set lastAverage(average: number) {
+    this.#numbers[this.#first + 1] = average
+  }
+
+  get median(): number {
+    return this.#numbers[this.#first + 2]!
+  }
+  set median(middle: number) {
+    this.#numbers[this.#first + 2] = middle
+  }
+
+  get medianAt(): number {
+    return this.#numbers[this.#first + 3]!
+  }
+  set medianAt(now: number) {
+    this.#numbers[this.#first + 3] = now
+  }
+
+  get reporting(): number {
+    return this.#numbers[this.#first + 4]!
+  }
+  set reporting(count: number) {
+    this.#numbers[this.#first + 4] = count
   }
 }

@@ -53,9 +53,9 @@ export function learnStart(upstream: Upstream, peer: Peer, average: number, now:
   avg[index] = average
   answeredAt[index] = now
   const cohort = upstream.cohort(peer)
-  answersMark[index] = cohort.get('answers')
+  answersMark[index] = cohort.answers
   // The mean and the median of all move.
-  cohort.set('medianAt', 0)
+  cohort.medianAt = 0
   return true
 }
 
@@ -189,7 +189,7 @@ function learnValue(
  * as long. A peer without an average is held to the group's.
  */
 function aborted(attempt: Attempt, peer: Peer, learning: Learning, waited: number, now: number): void {
-  const usual = base(attempt, peer) || attempt.upstream.cohort(peer).get('lastAverage')
+  const usual = base(attempt, peer) || attempt.upstream.cohort(peer).lastAverage
   if (usual > 0 && waited > usual) teach(attempt, peer, learning, waited, undefined, now)
 }
 
@@ -246,10 +246,10 @@ function answered(
     zone.peers.goodAnswers[index]! += good
   }
   const cohort = upstream.cohort(peer)
-  const answers = cohort.get('answers') + 1
+  const answers = cohort.answers + 1
   answeredAt[index] = now
   answersMark[index] = answers
-  cohort.set('answers', answers)
+  cohort.answers = answers
   return keep
 }
 
@@ -270,7 +270,7 @@ function remains(
   if (decay === 0 || at === 0) return factor
   const cohort = upstream.cohort(peer)
   const list = peer.options.backup ? cohort.backups : cohort.peers
-  const since = cohort.get('answers') - mark
+  const since = cohort.answers - mark
   return Math.min(factor, Math.exp(-staleness((until - at) / decay, since / (100 * list.length))))
 }
 
@@ -288,7 +288,7 @@ function share(upstream: Upstream, learning: Learning, peer: Peer, before: numbe
   const trees = hasTree(upstream, learning)
   const cohort = upstream.cohort(peer)
   // A first average moves the mean, by which peers without one are measured: take it anew at the next pick.
-  if (before === 0 && (trees || cohort.get('lastAverage') === 0)) cohort.set('medianAt', 0)
+  if (before === 0 && (trees || cohort.lastAverage === 0)) cohort.medianAt = 0
   if (!trees || peer.options.backup || peer.retired) return
   const floor = totalShare(zone) / upstream.peers.length / 100
   setShare(zone, peer.index, Math.max(1 / zone.peers.avg[peer.index]!, floor))

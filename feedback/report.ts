@@ -91,13 +91,13 @@ export function keepReport(
     report[index] = value
     reportSince[index] = first ? now : now + blackoutMs
     // The mean and the median of all move: to be taken anew at the next choice.
-    if (first) cohort.set('medianAt', 0)
+    if (first) cohort.medianAt = 0
   } else {
     const average = report[index]! * keep + value * (1 - keep)
     report[index] = average < smallest ? 0 : average
   }
   reportAt[index] = now
-  reportMark[index] = cohort.get('answers')
+  reportMark[index] = cohort.answers
 }
 
 /** What there is to tell of a peer's reports. */

@@ -25,7 +25,7 @@ export function adoptSignal({ zone }: Upstream, cohort: Cohort, { signal = 0 }: 
     zone.peers.reportAt.fill(0)
   }
   zone.set('signal', signal)
-  cohort.set('medianAt', 0)
+  cohort.medianAt = 0
   zone.leave()
 }
 

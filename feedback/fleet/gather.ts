@@ -126,7 +126,7 @@ export function lookAt(entry: Entry, upstream: Upstream, circumstances: Circumst
   const measured = upstream.learning !== undefined && told.answers > 0 && numbers.avg[index]! > 0
   const waiting = numbers.waiting[index]!
   const age = waiting > 0 ? Math.max(0, waiting * now - numbers.startSum[index]!) : 0
-  const usual = numbers.avg[index]! || upstream.cohort(peer).get('lastAverage')
+  const usual = numbers.avg[index]! || upstream.cohort(peer).lastAverage
   // By reports and not by times nobody knows what is long.
   const long = upstream.learning?.value === undefined && usual > 0
   const stuck = long && age > waiting * Math.max(stuckMs, stuckTimes * usual)

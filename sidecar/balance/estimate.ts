@@ -59,10 +59,10 @@ export class Estimate implements Rating {
     const cohort = this.#cohort
     this.#now = now
     this.#columns = this.#upstream.zone.peers
-    this.#answers = cohort.get('answers')
-    const taken = cohort.get('medianAt')
+    this.#answers = cohort.answers
+    const taken = cohort.medianAt
     if (taken === 0 || now - taken > patienceMs) this.#renew(now)
-    this.#drifts.median = cohort.get('median')
+    this.#drifts.median = cohort.median
   }
 
   #renew(now: number): void {
@@ -79,9 +79,9 @@ export class Estimate implements Rating {
       count += 1
       sum += average
     }
-    this.#cohort.set('median', median(known, count))
-    this.#cohort.set('lastAverage', count > 0 ? sum / count : 0)
-    this.#cohort.set('medianAt', now)
+    this.#cohort.median = median(known, count)
+    this.#cohort.lastAverage = count > 0 ? sum / count : 0
+    this.#cohort.medianAt = now
   }
 
   rate({ indexes, count, sampled, sharers }: Candidates, times: Float64Array): boolean {
@@ -106,7 +106,7 @@ export class Estimate implements Rating {
 
   /** Mean of all known averages when it was last taken, milliseconds; 0 while there is none. */
   get #mean(): number {
-    return this.#cohort.get('lastAverage')
+    return this.#cohort.lastAverage
   }
 
   /** Mean of the known averages of some; 0 while there is none. */

@@ -51,7 +51,7 @@ export class LeastTimePlain implements Balancer {
 
   #draw(ask: Ask): Peer | undefined {
     const { zone } = this.#upstream
-    const at = this.#cohort.get('medianAt')
+    const at = this.#cohort.medianAt
     if (at === 0 || ask.now - at > patienceMs) this.#renew(ask.now)
     const total = totalShare(zone)
     for (let misses = 0; misses < maxMisses; misses++) {
@@ -74,8 +74,8 @@ export class LeastTimePlain implements Balancer {
     zone.peers.share.fill(0)
     for (let i = 0; i < this.#peers.length; i++) zone.peers.share[this.#peers[i]!.index] = this.#shares[i]!
     sumShares(zone)
-    this.#cohort.set('lastAverage', this.#mean)
-    this.#cohort.set('medianAt', now)
+    this.#cohort.lastAverage = this.#mean
+    this.#cohort.medianAt = now
   }
 
   #walk(ask: Ask): Peer | undefined {

@@ -49,10 +49,10 @@ export class Reports implements Rating {
     const cohort = this.#cohort
     this.#now = now
     this.#columns = this.#upstream.zone.peers
-    this.#answers = cohort.get('answers')
-    const taken = cohort.get('medianAt')
+    this.#answers = cohort.answers
+    const taken = cohort.medianAt
     if (taken === 0 || now - taken > patienceMs) this.#renew(now)
-    this.#drifts.median = cohort.get('median')
+    this.#drifts.median = cohort.median
   }
 
   #renew(now: number): void {
@@ -78,10 +78,10 @@ export class Reports implements Rating {
     const least = this.#least(middle)
     let sum = 0
     for (let i = 0; i < count; i++) sum += this.#share(values[i]!, least)
-    this.#cohort.set('median', middle)
-    this.#cohort.set('lastAverage', count > 0 ? sum / count : 0)
-    this.#cohort.set('reporting', count)
-    this.#cohort.set('medianAt', now)
+    this.#cohort.median = middle
+    this.#cohort.lastAverage = count > 0 ? sum / count : 0
+    this.#cohort.reporting = count
+    this.#cohort.medianAt = now
   }
 
   rate({ places, indexes, count, sampled, sharers }: Candidates, costs: Float64Array): boolean {
@@ -111,8 +111,8 @@ export class Reports implements Rating {
       known += 1
     }
     // A sample may have missed those that report.
-    if (known < 2 && !(sampled && cohort.get('reporting') >= 2)) return false
-    const mean = sampled ? cohort.get('lastAverage') : sum / known
+    if (known < 2 && !(sampled && cohort.reporting >= 2)) return false
+    const mean = sampled ? cohort.lastAverage : sum / known
     // Where all that is reported is 0 the weights alone tell the peers apart.
     const alike = sum === 0 && (mean === 0 || known === count)
     for (let i = 0; i < count; i++) {

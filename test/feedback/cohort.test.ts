@@ -13,7 +13,7 @@ test('without a split all peers are one cohort, whose numbers are those of the g
   const cohort = upstream.cohort(upstream.peers[2])
   assert.equal(cohort, upstream.cohort(upstream.backups[0]))
   assert.deepEqual([cohort.peers.length, cohort.backups.length], [4, 1])
-  for (const [i, field] of cohortFields.entries()) cohort.set(field, i + 1)
+  for (const [i, field] of cohortFields.entries()) cohort[field] = i + 1
   assert.deepEqual(
     cohortFields.map((field) => upstream.zone.get(field)),
     [1, 2, 3, 4, 5],
@@ -23,10 +23,10 @@ test('without a split all peers are one cohort, whose numbers are those of the g
 test('the numbers of a group follow its zone to another place', () => {
   const upstream = group(tracks)
   const cohort = upstream.cohort(undefined)
-  cohort.set('median', 7)
+  cohort.median = 7
   upstream.zone.grow(100)
-  assert.equal(cohort.get('median'), 7)
-  cohort.set('median', 8)
+  assert.equal(cohort.median, 7)
+  cohort.median = 8
   assert.equal(upstream.zone.get('median'), 8)
 })
 
@@ -43,11 +43,11 @@ test('with a split each track is one, backups being of stable, and its numbers a
     ],
   )
   for (const [i, field] of cohortFields.entries()) {
-    stable.set(field, i + 1)
-    canary.set(field, 10 * (i + 1))
+    stable[field] = i + 1
+    canary[field] = 10 * (i + 1)
   }
   assert.deepEqual(
-    cohortFields.map((field) => [stable.get(field), canary.get(field), upstream.zone.get(field)]),
+    cohortFields.map((field) => [stable[field], canary[field], upstream.zone.get(field)]),
     [1, 2, 3, 4, 5].map((number) => [number, 10 * number, 0]),
   )
   const elsewhere = new Track('canary', upstream.tracks.get('canary')!.share())
@@ -73,6 +73,6 @@ test('what peers of one track report says nothing of what is usual in another', 
   ] as const) {
     new Reports(upstream, list, learning, value).at(2000)
     const cohort = upstream.cohort(list[0])
-    assert.deepEqual([cohort.get('median'), cohort.get('reporting')], [median, 2])
+    assert.deepEqual([cohort.median, cohort.reporting], [median, 2])
   }
 })

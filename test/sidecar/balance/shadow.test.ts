@@ -105,7 +105,7 @@ describe('what a shadow goes by', () => {
       const own = names(made.upstream.peers, made.upstream.zone.peers[field])
       assert.deepEqual(names(made.twins.peers, made.twins.zone.peers[field]), own, field)
     }
-    assert.equal(made.twins.cohort(undefined).get('answers'), 500)
+    assert.equal(made.twins.cohort(undefined).answers, 500)
   })
 
   test('it learns by its own rules what the method in force does not learn at all', () => {

@@ -492,7 +492,7 @@ describe('what is usual in a track', () => {
   test('an average that nobody renews moves to the median of its own track', () => {
     const { made, around, expected } = learnt([10, 12, 400, 800])
     const { upstream } = made
-    for (const peer of upstream.peers) upstream.cohort(peer).set('answers', 100_000)
+    for (const peer of upstream.peers) upstream.cohort(peer).answers = 100_000
     around.clock.move(1_000_000)
     assert.ok(Math.abs(expected(2) - 600) < 1, `${expected(2)}`)
     assert.ok(Math.abs(expected(0) - 11) < 0.1, `${expected(0)}`)
@@ -508,8 +508,8 @@ describe('what is usual in a track', () => {
       else Object.assign(attempt, { ending: 'aborted' })
       observe(attempt, undefined, around.clock.now())
     }
-    assert.ok(made.upstream.cohort(stable).get('answers') > 4000)
-    assert.equal(made.upstream.cohort(made.upstream.peers[2]).get('answers'), 0)
+    assert.ok(made.upstream.cohort(stable).answers > 4000)
+    assert.equal(made.upstream.cohort(made.upstream.peers[2]).answers, 0)
     assert.equal(expected(2), 400)
     assert.equal(expected(3), 800)
   })
@@ -518,9 +518,9 @@ describe('what is usual in a track', () => {
     const { made } = learnt([1, 1, 1, 1])
     const peer = made.upstream.peers[2]!
     const track = made.upstream.tracks.get('canary')!
-    made.upstream.cohort(peer).set('median', 42)
+    made.upstream.cohort(peer).median = 42
     assert.equal(new Float64Array(track.share().buffer).includes(42), true)
-    assert.equal(made.upstream.cohort(made.upstream.peers[0]).get('median'), 0)
+    assert.equal(made.upstream.cohort(made.upstream.peers[0]).median, 0)
     assert.ok(made.upstream.zone instanceof Zone)
     assert.equal(made.upstream.zone.get('median'), 0)
   })

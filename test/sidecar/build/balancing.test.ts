@@ -93,12 +93,12 @@ test('percentages change by a reload without any loss of what was learnt or coun
   const averages = [...zone.peers.avg]
   const sent = tracks.get('canary')!.get('split')
   assert.ok(sent > 150 && sent < 250, `${sent}`)
-  const answers = program.group.upstream.cohort(program.group.upstream.peers[2]).get('answers')
+  const answers = program.group.upstream.cohort(program.group.upstream.peers[2]).answers
   assert.equal(answers, sent)
   await program.load(block(5))
   assert.equal(program.group.upstream.zone, zone)
   assert.deepEqual([...zone.peers.avg], averages)
-  assert.equal(program.group.upstream.cohort(program.group.upstream.peers[2]).get('answers'), answers)
+  assert.equal(program.group.upstream.cohort(program.group.upstream.peers[2]).answers, answers)
   program.serve(2000)
   const more = program.group.upstream.tracks.get('canary')!.get('split') - sent
   assert.ok(more > 50 && more < 160, `${more}`)
