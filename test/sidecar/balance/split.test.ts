@@ -254,6 +254,48 @@ describe('inside of a track', () => {
     })
   }
 
+  for (const { title, make } of variants) {
+    test(`${title} treats a track as a group of its own, whatever goes on in another`, () => {
+      /** Who is asked and how, by place among those of the track. */
+      const run = (sketches: readonly PeerSketch[], split?: SplitRule) => {
+        const around = env(9)
+        // What is thrown for the other track is thrown apart.
+        let elsewhere = false
+        const dice = { now: around.now, random: () => (elsewhere ? Math.random() : around.random()) }
+        const made = make(sketches, dice, [], split)
+        const places = made.upstream.peers.filter(({ options }) => options.track === 'stable')
+        const running: { attempt: Attempt; call: Call }[] = []
+        let said = ''
+        for (let i = 0; i < 1500; i++) {
+          const call = request({ target: `/${i % 37}`, remoteAddr: `10.${i % 29}.1.1`, args: '' })
+          const selection = new Selection(made, call, dice)
+          const attempt = selection.next()
+          said += attempt ? `${places.indexOf(attempt.peer!)} ${attempt.pick},` : `${selection.denial},`
+          if (attempt) running.push({ attempt, call })
+          around.clock.move(2 + (i % 5))
+          while (running.length > 3) {
+            const { attempt: one } = running.splice(i % 3, 1)[0]!
+            if (i % 23 === 0) fail(one, around.clock.now())
+            else end(one, around.clock.now())
+          }
+          // The other track has times, failures and requests of its own.
+          if (split === undefined || i % 2 === 0) continue
+          elsewhere = true
+          const other = new Selection(made, request({ args: 'canary' }), dice).next()!
+          elsewhere = false
+          assert.equal(other.peer!.options.track, 'canary')
+          if (i % 7 === 0) end(other, around.clock.now() + 500)
+          else Object.assign(other, { ending: 'aborted' })
+          observe(other, undefined, around.clock.now() + 500)
+        }
+        return said
+      }
+      const own = [{ max_fails: 2 }, {}, { max_conns: 2 }].map((some, i) => ({ ...some, server: `s${i}:80` }))
+      const among = [own[0]!, canary, own[1]!, canary, own[2]!]
+      assert.equal(run(among, rule({}, { variable: true })), run(own))
+    })
+  }
+
   test('a large group under plain is walked track by track, with no tree of shares for all', () => {
     const around = env(2)
     const plain = variants.find(({ title }) => title === 'least_time last_byte plain')!
