@@ -272,7 +272,7 @@ describe('inside of a track', () => {
           const attempt = selection.next()
           said += attempt ? `${places.indexOf(attempt.peer!)} ${attempt.pick},` : `${selection.denial},`
           if (attempt) running.push({ attempt, call })
-          around.clock.move(2 + (i % 5))
+          around.clock.move(20 + 200 * (i % 5))
           while (running.length > 3) {
             const { attempt: one } = running.splice(i % 3, 1)[0]!
             if (i % 23 === 0) fail(one, around.clock.now())
