@@ -117,13 +117,13 @@ export class Shadow {
   /**
    * An attempt has begun. To be called with the group's zone held.
    * @param held the twin of the peer that the shadow would have asked instead; undefined: it was not asked
-   * @param drifted see `Attempt.drifted`; of the shadow's own pick
+   * @param drifted see `Attempt.drifted`; what the shadow has of the peer that is asked
    */
   begin(attempt: Attempt, held: Peer | undefined, drifted: number, now: number): void {
     const twin = attempt.peer && this.twin(attempt.peer)
     if (twin === undefined) return
     const learner = new Attempt(this.upstream, twin, now, attempt.pick)
-    if (held === twin) learner.drifted = drifted
+    learner.drifted = drifted
     attempt.shadow = { shadow: this, learner, held }
     const { zone } = this.upstream
     zone.enter()

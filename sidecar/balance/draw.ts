@@ -102,6 +102,11 @@ export class Draw implements Balancer {
     return this.#chosen(ask, peer)
   }
 
+  drifted({ index }: Peer, now: number): number {
+    this.#rating.at(now)
+    return this.#rating.drifted?.(index, this.#candidates.sharers) ?? 0
+  }
+
   #race(count: number): number {
     const run = this.#byShare ? raceApart : race
     return run(this.#starts, this.#rates, count, this.#env)

@@ -51,6 +51,8 @@ export interface Balancer {
   shares(ready: (peer: Peer) => boolean, now: number): number[]
   /** What an answer of the peer is expected to take now, milliseconds. Absent where the method does not estimate. */
   expected?(peer: Peer, now: number): number
+  /** As `Ask.drifted`, of a peer that another method has picked; left out: always 0. */
+  drifted?(peer: Peer, now: number): number
   /** Whether what is stuck at a peer at other instances adds to that; left out: it does not. */
   readonly heedsStuck?: boolean
 }

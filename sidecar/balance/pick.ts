@@ -167,8 +167,7 @@ export class Selection implements Ask {
     if (!this.#tried.includes(peer)) this.#tried.push(peer)
     begin(attempt, now)
     // Where the same peer is asked on a fresh connection the shadow stays with its pick.
-    if (this.#shadow !== undefined)
-      this.group.shadow?.state.begin(attempt, this.#shadow.picked, this.#shadow.drifted, now)
+    this.#shadow?.begin(attempt, now)
     return attempt
   }
 

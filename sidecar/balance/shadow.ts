@@ -1,4 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Shadow } from '../../feedback/shadow.ts'
 import type { Ask, Balancer } from './method.ts'
@@ -33,6 +34,9 @@ export class ShadowAsk implements Ask {
   fallen = false
   /** The twin that was picked last; undefined before the first. */
   picked: Peer | undefined = undefined
+  /** Whom the own method picked then, and what the shadow's average of that peer had drifted to. */
+  #asked: Peer | undefined = undefined
+  #askedDrifted = 0
   readonly #method: ShadowMethod
   readonly #real: Ask
 
@@ -70,8 +74,17 @@ export class ShadowAsk implements Ask {
       state.heed()
       this.picked = balancer.pick(this)
       if (this.picked !== undefined) state.compare(peer, this.picked)
+      const twin = state.twin(peer)
+      this.#asked = peer
+      this.#askedDrifted = (twin && balancerOf(this.#method, twin)?.drifted?.(twin, this.now)) ?? 0
     } finally {
       zone.leave()
     }
+  }
+
+  /** An attempt has begun, at whom the own method has picked or at another. To be called with the group's zone held. */
+  begin(attempt: Attempt, now: number): void {
+    const drifted = attempt.peer === this.#asked ? this.#askedDrifted : 0
+    this.#method.state.begin(attempt, this.picked, drifted, now)
   }
 }
