@@ -36,6 +36,23 @@ function ink(name) {
 }
 
 /**
+ * How large each canvas is shown: asking for it while other things change would have the whole page laid out anew each
+ * time.
+ * @type {WeakMap<Element, { width: number, height: number }>}
+ */
+const sizes = new WeakMap()
+/** What each canvas shows, so that it can be drawn again in another size. @type {WeakMap<Element, () => void>} */
+const shown = new WeakMap()
+
+const observer = new ResizeObserver((entries) => {
+  for (const { target, contentRect } of entries) {
+    const { width, height } = contentRect
+    sizes.set(target, { width, height })
+    shown.get(target)?.()
+  }
+})
+
+/**
  * Draws lines into a canvas of the size that the style sheet gives it. All have one scale, from 0 to the greatest value.
  * @param {HTMLCanvasElement} canvas
  * @param {Line[]} lines
@@ -43,7 +60,19 @@ function ink(name) {
  * @param {number} ms how much the width is
  */
 export function draw(canvas, lines, now, ms) {
-  const { clientWidth: width, clientHeight: height } = canvas
+  if (!shown.has(canvas)) observer.observe(canvas)
+  shown.set(canvas, () => paint(canvas, lines, now, ms))
+  paint(canvas, lines, now, ms)
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {Line[]} lines
+ * @param {number} now
+ * @param {number} ms
+ */
+function paint(canvas, lines, now, ms) {
+  const { width, height } = sizes.get(canvas) ?? { width: 0, height: 0 }
   if (width === 0 || height === 0) return
   const scale = Math.min(3, window.devicePixelRatio || 1)
   const wide = Math.round(width * scale)

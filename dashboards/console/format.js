@@ -4,12 +4,17 @@
 
 export const unknown = '–'
 
+/** By digits after the point. */
+const formats = [0, 1, 2].map(
+  (digits) => new Intl.NumberFormat('en', { minimumFractionDigits: digits, maximumFractionDigits: digits }),
+)
+
 /**
  * @param {number} value
  * @param {number} digits after the point
  */
 function fixed(value, digits) {
-  return value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
+  return formats[digits].format(value)
 }
 
 /**

@@ -100,7 +100,13 @@ export class GroupSection {
     )
     this.#why = h(
       'button',
-      { type: 'button', class: 'why', 'aria-expanded': 'false', onclick: () => this.explain() },
+      {
+        type: 'button',
+        class: 'why',
+        'aria-label': `Why there? ${group.name}`,
+        'aria-expanded': 'false',
+        onclick: () => this.explain(),
+      },
       'Why there?',
     )
     this.#figures = new Map(

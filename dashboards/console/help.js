@@ -41,7 +41,7 @@ function content() {
     h('dd', {}, does),
   ])
   return [
-    h('div', { class: 'panel-head' }, h('h2', { id: 'help-title' }, 'Keys and words'), close),
+    h('div', { class: 'panel-head' }, h('h2', {}, 'Keys and words'), close),
     h('h3', {}, 'Keys'),
     h('dl', { class: 'pairs keys' }, ...lines),
     h('h3', {}, 'States of a peer'),

@@ -147,8 +147,9 @@ export class PeerTable {
     if (this.#close(peer.key)) return
     const details = new PeerDetails(peer, this.#search)
     const id = `details-${peer.key.replace(/[^\w.-]/g, '_')}`
-    const cell = h('td', { role: 'cell', colspan: columns.length }, details.element)
-    const row = h('tr', { class: 'details-row', role: 'row', id }, cell)
+    const about = { 'aria-label': `More of ${peer.name}` }
+    const cell = h('td', { role: 'cell', colspan: columns.length, ...about }, details.element)
+    const row = h('tr', { class: 'details-row', role: 'row', id, ...about }, cell)
     this.#open.set(peer.key, { row, details })
     setAttribute(button, 'aria-expanded', 'true')
     setAttribute(button, 'aria-controls', id)
