@@ -55,7 +55,6 @@ export function entryLine(entry, several, id) {
   const { attempt } = entry
   const look = lookOf(attempt)
   const notes = []
-  if (several) notes.push(attempt.upstream)
   if (attempt.retry > 0) notes.push(`attempt ${attempt.retry + 1}`)
   if (Object.hasOwn(picks, attempt.pick)) notes.push(attempt.pick)
   if (attempt.denial !== undefined) notes.push(`no further one: ${attempt.denial}`)
@@ -70,7 +69,12 @@ export function entryLine(entry, several, id) {
     },
     h('time', { class: 'a-time', datetime: new Date(attempt.at).toISOString() }, exactTime(attempt.at)),
     h('span', { class: 'a-what' }, shape(lookShapes[look]), h('span', {}, outcome(attempt))),
-    h('span', { class: 'a-peer' }, attempt.peer ?? 'no peer'),
+    h(
+      'span',
+      { class: 'a-peer' },
+      attempt.peer ?? 'no peer',
+      several ? h('small', {}, attempt.upstream) : null,
+    ),
     h('span', { class: 'a-ms' }, duration(attempt.ms)),
     h('span', { class: 'a-request' }, `${attempt.method} ${attempt.path}`),
     h(
@@ -112,8 +116,8 @@ function changeLine({ at, upstream, peer, before, after }, several) {
     { class: 'change', role: 'presentation', 'data-state': after },
     h('time', { class: 'a-time', datetime: new Date(at).toISOString() }, exactTime(at)),
     h('span', { class: 'state' }, shape(stateShapes[after] ?? 'checking'), h('span', {}, after)),
-    h('span', { class: 'a-peer' }, peer),
-    h('span', { class: 'a-notes' }, h('span', {}, `was ${before}`), several ? h('span', {}, upstream) : null),
+    h('span', { class: 'a-peer' }, peer, several ? h('small', {}, upstream) : null),
+    h('span', { class: 'a-notes' }, h('span', {}, `was ${before}`)),
   )
 }
 

@@ -124,3 +124,18 @@ export function exactTime(at) {
 export function counted(number, one, many = `${one}s`) {
   return `${count(number)} ${number === 1 ? one : many}`
 }
+
+/**
+ * A size: 900 B, 4.8 kB, 12.6 MB.
+ * @param {number} size
+ */
+export function bytes(size) {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB']
+  let at = 0
+  let value = size
+  while (value >= 1000 && at < units.length - 1) {
+    value /= 1000
+    at += 1
+  }
+  return `${at === 0 ? count(value) : value.toFixed(1)} ${units[at]}`
+}

@@ -3,7 +3,9 @@
  */
 
 import { byId, h, setAttribute, setHidden, setShape, setText } from './dom.js'
-import { ago, count, counted, span, time } from './format.js'
+import { ago, count, counted, rate, span, time } from './format.js'
+import { chosen } from './settings.js'
+import { stateOrder } from './words.js'
 
 /** @typedef {import('./store.js').Store} Store */
 
@@ -72,7 +74,28 @@ export class Header {
       this.#set('connections', dropped === 0 ? open : `${open}, ${count(dropped)} turned away`, dropped > 0)
       this.#set('fleet', this.#fleet(program.fleet), program.fleet?.up === false)
     }
+    this.#sum()
     this.#warn(link, outdated)
+  }
+
+  /** All groups together, in a line. */
+  #sum() {
+    const { groups } = this.#store
+    const ms = chosen().span
+    const counts = new Map()
+    let requests
+    for (const group of groups) {
+      for (const [state, number] of group.states) counts.set(state, (counts.get(state) ?? 0) + number)
+      const one = group.rate('requests', ms)
+      if (one !== undefined) requests = (requests ?? 0) + one
+    }
+    const peers = groups.reduce((sum, group) => sum + group.peers.length, 0)
+    const states = stateOrder
+      .filter((state) => counts.has(state))
+      .map((state) => `${counts.get(state)} ${state}`)
+    const total = requests === undefined ? '' : `, ${rate(requests)} requests/s`
+    const text = `${counted(groups.length, 'group')}, ${counted(peers, 'peer')}: ${states.join(', ')}${total}`
+    setText(byId('summary'), groups.length === 0 ? '' : text)
   }
 
   /** @param {LinkState} link */

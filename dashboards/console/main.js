@@ -141,7 +141,7 @@ function search() {
   else {
     views.go('groups')
     // The view is changed by the time of the next picture.
-    requestAnimationFrame(() => groups.focusFilter())
+    requestAnimationFrame(() => groups.toolbar.focusFilter())
   }
 }
 
@@ -155,8 +155,8 @@ listenToKeys({
   c: go('config'),
   f: () => fleet.there && views.go('fleet'),
   w: () => groups.current?.explain(),
-  t: () => groups.troubleOnly(),
-  s: () => groups.nextSpan(),
+  t: () => groups.toolbar.troubleOnly(),
+  s: () => groups.toolbar.nextSpan(),
   o: () => groups.foldAll(),
   p: () => attempts.pause(),
   d: () => {

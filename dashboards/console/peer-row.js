@@ -4,7 +4,8 @@
 
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setShape, setStyle, setText, shape } from './dom.js'
-import { ago, count, duration, percent, rate, span } from './format.js'
+import { count, duration, percent, rate } from './format.js'
+import { probeText, stateNote, wellNote } from './peer-texts.js'
 import { chosen } from './settings.js'
 import { stateShapes, states } from './words.js'
 
@@ -179,16 +180,9 @@ export class PeerRow {
 
     const well = peer.well(ms)
     setText(this.#well, percent(well))
-    const reasons = peer.troubles(ms)
-    const [first, ...more] = reasons
-    let wellNote = ''
-    if (first !== undefined) {
-      wellNote = `${first.reason} ${rate(first.rate)}/s${more.length > 0 ? ` and ${more.length} more` : ''}`
-    } else if (peer.lastFailure !== undefined) {
-      wellNote = `${peer.lastFailure.reason} ${ago(now - peer.lastFailure.at)}`
-    }
-    setText(this.#wellNote, wellNote)
-    setAttribute(this.#cells.well, 'data-trouble', first === undefined ? undefined : 'yes')
+    const { note, trouble } = wellNote(peer, now, ms)
+    setText(this.#wellNote, note)
+    setAttribute(this.#cells.well, 'data-trouble', trouble ? 'yes' : undefined)
     this.#probing(now)
   }
 
@@ -253,30 +247,4 @@ export class PeerRow {
     }
     if (lines.length === 0) setText(this.#probes, '')
   }
-}
-
-/**
- * @param {import('./told.js').Probing} probe
- * @param {number} now
- */
-function probeText({ probe, passed, detail, at }, now) {
-  if (at === undefined) return `${probe.name} not yet`
-  const when = ago(now - at)
-  if (passed === false) return `${probe.name} ${when}${detail === '' ? '' : `: ${detail}`}`
-  return `${probe.name} ${when}`
-}
-
-/**
- * @param {Peer} peer
- * @param {number} now
- */
-function stateNote(peer, now) {
-  const { state, layout } = peer
-  const fails = peer.number('fails') ?? 0
-  const notes = []
-  if (state === 'recovering') notes.push(`at ${percent(peer.number('ramp'))}`)
-  if (state === 'unavailable' && peer.excluded === undefined) notes.push('may be tried')
-  if (fails > 0 && layout.maxFails > 0) notes.push(`${fails} of ${layout.maxFails} failures`)
-  if (peer.stateAt !== undefined) notes.push(`for ${span(now - peer.stateAt)}`)
-  return notes.join(', ')
 }

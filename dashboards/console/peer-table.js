@@ -12,6 +12,8 @@ import { stateOrder } from './words.js'
 /** @typedef {import('./peer.js').Peer} Peer */
 /** @typedef {import('./peer-row.js').ColumnId} ColumnId */
 
+/** A table of so few peers is kept up to date as a whole. */
+const few = 30
 /** How far beyond what is seen rows are kept up to date. */
 const margin = '240px 0px'
 
@@ -119,7 +121,10 @@ export class PeerTable {
     this.#arrange(rows)
     setAttribute(this.element, 'data-probed', this.#group.layout.probes.length > 0 ? 'yes' : undefined)
     const scale = this.#scale()
-    for (const row of rows) row.update(scale)
+    for (const row of rows) {
+      if (rows.length <= few) row.visible = true
+      row.update(scale)
+    }
     for (const { details } of this.#open.values()) details.update()
     return rows.length
   }

@@ -23,7 +23,7 @@ before(async () => {
     upstream canary { zone canary 1m; shadow least_conn; server ${good.address}; server ${bad.address} track=canary; }
     server {
       listen 127.0.0.1:PORT;
-      location / { proxy_pass http://demo; proxy_next_upstream error timeout http_503; upstream_probe alive type=tcp; }
+      location / { proxy_pass http://demo; proxy_next_upstream error timeout http_503; upstream_probe alive type=tcp interval=300ms; }
       location /canary { proxy_pass http://canary; }
     }
   }`)
