@@ -90,6 +90,12 @@ export function traceparent(traceId: string, spanId: string, flags: number): str
   return `00-${traceId}-${spanId}-0${flags & (sampledFlag | randomFlag)}`
 }
 
+/** Draws the id of a trace. */
+export function drawTraceId(): string {
+  const id = drawRequestId()
+  return id === noTrace ? drawTraceId() : id
+}
+
 /** Draws the id of a span. */
 export function drawSpanId(): string {
   const id = drawRequestId().slice(0, 16)

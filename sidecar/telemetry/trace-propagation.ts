@@ -9,57 +9,42 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { findHeader } from '../../feedback/call.ts'
-import { randomFlag, readTraceContext, traceparent } from './trace-context.ts'
+import { randomFlag, readTraceContext, sampledFlag, type TraceContext, traceparent } from './trace-context.ts'
 
-/** The span that a request came from, and what goes on from it to peers. */
-export interface Origin {
-  readonly parent: SpanContext | undefined
-  /** What the sampler and the request's own span are given. */
-  readonly context: Context
-  /** The `tracestate` as it came, checked; empty for none. */
-  readonly state: string
-  /** `randomFlag` where it was set. */
-  readonly random: number
+/** A span that a peer's work belongs to. */
+export interface Sender {
+  readonly traceId: string
+  readonly spanId: string
+  /** Whether the trace is kept. */
+  readonly sampled: boolean
 }
-
-const none: Origin = { parent: undefined, context: ROOT_CONTEXT, state: '', random: 0 }
 
 /** How contexts come in with requests, and go out with attempts. */
 export interface Propagation {
   /** Lower-case names of the fields that carry them. */
   readonly fields: ReadonlySet<string>
-  read(rawHeaders: readonly string[]): Origin
+  /** @returns undefined where a trace begins here */
+  read(rawHeaders: readonly string[]): TraceContext | undefined
   /**
    * Header lines that make a span the parent of what a peer does.
+   * @param origin what the request came with
    * @param own fields that the configuration sets itself, `traceparent` not among them: they are left out
    */
-  lines(span: SpanContext, origin: Origin, own: ReadonlySet<string>): string
+  lines(sender: Sender, origin: TraceContext | undefined, own: ReadonlySet<string>): string
 }
 
 /** Neither in nor out: what clients send passes on as it is. */
-const silent: Propagation = { fields: new Set(), read: () => none, lines: () => '' }
+const silent: Propagation = { fields: new Set(), read: () => undefined, lines: () => '' }
 
 /** W3C Trace Context alone. */
 const w3c: Propagation = {
   fields: new Set(['traceparent', 'tracestate']),
-  read(rawHeaders) {
-    const found = readTraceContext(rawHeaders)
-    if (found === undefined) return none
-    const { traceId, spanId, flags, state } = found
-    const parent: SpanContext = { traceId, spanId, traceFlags: flags & TraceFlags.SAMPLED, isRemote: true }
-    if (state !== '') parent.traceState = createTraceState(state)
-    return {
-      parent,
-      context: trace.setSpanContext(ROOT_CONTEXT, parent),
-      state,
-      random: flags & randomFlag,
-    }
-  },
-  lines(span, { parent, state, random }, own) {
-    const lines = `traceparent: ${traceparent(span.traceId, span.spanId, span.traceFlags | random)}\r\n`
-    // A sampler may have put something of its own in; otherwise what came goes on to the letter.
-    const text = span.traceState === parent?.traceState ? state : (span.traceState?.serialize() ?? '')
-    return text === '' || own.has('tracestate') ? lines : `${lines}tracestate: ${text}\r\n`
+  read: readTraceContext,
+  lines({ traceId, spanId, sampled }, origin, own) {
+    const flags = (sampled ? sampledFlag : 0) | ((origin?.flags ?? 0) & randomFlag)
+    const line = `traceparent: ${traceparent(traceId, spanId, flags)}\r\n`
+    if (origin === undefined || origin.state === '' || own.has('tracestate')) return line
+    return `${line}tracestate: ${origin.state}\r\n`
   },
 }
 
@@ -81,11 +66,14 @@ function bySdk(): Propagation {
   return {
     fields,
     read(rawHeaders) {
-      const context = propagation.extract(ROOT_CONTEXT, rawHeaders, getter)
-      const parent = trace.getSpanContext(context)
-      return parent === undefined ? none : { parent, context, state: '', random: 0 }
+      const found = trace.getSpanContext(propagation.extract(ROOT_CONTEXT, rawHeaders, getter))
+      if (found === undefined) return undefined
+      const { traceId, spanId, traceFlags, traceState } = found
+      return { traceId, spanId, flags: traceFlags, state: traceState?.serialize() ?? '' }
     },
-    lines(span, _, own) {
+    lines({ traceId, spanId, sampled }, origin, own) {
+      const traceFlags = sampled ? TraceFlags.SAMPLED : TraceFlags.NONE
+      const span = withState({ traceId, spanId, traceFlags }, origin)
       const found: [name: string, value: string][] = []
       propagation.inject(trace.setSpanContext(ROOT_CONTEXT, span), found, {
         set: (carrier, name, value) => carrier.push([name, value]),
@@ -110,7 +98,20 @@ export function propagationOf(names: string | undefined): Propagation {
   return ours.every((name) => name === 'tracecontext') ? w3c : bySdk()
 }
 
-/** What an attempt's span is given as its parent. */
+/** What the SDK is given as the parent of a request's span. */
+export function contextOf(origin: TraceContext | undefined): Context {
+  if (origin === undefined) return ROOT_CONTEXT
+  const { traceId, spanId, flags } = origin
+  const parent = { traceId, spanId, traceFlags: flags & TraceFlags.SAMPLED, isRemote: true }
+  return trace.setSpanContext(ROOT_CONTEXT, withState(parent, origin))
+}
+
+/** What it is given as the parent of an attempt's span. */
 export function within(span: Span): Context {
   return trace.setSpan(ROOT_CONTEXT, span)
+}
+
+function withState(span: SpanContext, origin: TraceContext | undefined): SpanContext {
+  if (origin !== undefined && origin.state !== '') span.traceState = createTraceState(origin.state)
+  return span
 }

@@ -1,16 +1,23 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type DiagLogger, DiagLogLevel, diag, trace } from '@opentelemetry/api'
+import { type DiagLogger, DiagLogLevel, diag, SamplingDecision, trace } from '@opentelemetry/api'
 import { NodeSDK, type NodeSDKConfiguration } from '@opentelemetry/sdk-node'
 import { errorLog, type Level } from './error-log.ts'
 import { Methods } from './trace-attributes.ts'
 import { type SpanExporter, WatchedExporter } from './trace-export.ts'
 import { propagationOf } from './trace-propagation.ts'
-import { Spans } from './trace-spans.ts'
+import { samplerOf } from './trace-sampler.ts'
+import { Spans, TraceIds } from './trace-spans.ts'
 import type { Program, Tracing } from './tracing.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
+
+/** Keeps every span that is begun. */
+const keeping = {
+  shouldSample: () => ({ decision: SamplingDecision.RECORD_AND_SAMPLED }),
+  toString: () => 'decided before',
+}
 
 /** Longest value of an attribute, characters: spans that wait to be sent must not fill the memory. */
 const longestValue = 2048
@@ -30,8 +37,9 @@ export async function traceByEnvironment(env: Env, program: Program): Promise<Tr
     const exporter = await exporterOf(env)
     // What it drops while nothing arrives is no news.
     lines.quiet = () => exporter?.failing === true
+    const ids = new TraceIds()
     const sdk = describing(env, program, () => {
-      const made = new NodeSDK(configuration(env, exporter))
+      const made = new NodeSDK(configuration(env, exporter, ids))
       // Once more, for the SDK has set a logger of its own where `OTEL_LOG_LEVEL` is set.
       diag.setLogger(lines, logged)
       made.start()
@@ -39,6 +47,8 @@ export async function traceByEnvironment(env: Env, program: Program): Promise<Tr
     })
     return new Spans({
       tracer: trace.getTracer('evenkeel', program.version),
+      ids,
+      sampler: samplerOf(env, (text) => errorLog.log('warn', `traces: ${text}`)),
       propagation: propagationOf(env['OTEL_PROPAGATORS']),
       methods: new Methods(env['OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS']),
       stop: async (withinMs) => {
@@ -52,7 +62,11 @@ export async function traceByEnvironment(env: Env, program: Program): Promise<Tr
   }
 }
 
-function configuration(env: Env, exporter: SpanExporter | undefined): Partial<NodeSDKConfiguration> {
+function configuration(
+  env: Env,
+  exporter: SpanExporter | undefined,
+  idGenerator: TraceIds,
+): Partial<NodeSDKConfiguration> {
   const limited = env['OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT'] || env['OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT']
   const named =
     env['OTEL_SERVICE_NAME'] || /(?:^|,)\s*service\.name\s*=/.test(env['OTEL_RESOURCE_ATTRIBUTES'] ?? '')
@@ -60,6 +74,9 @@ function configuration(env: Env, exporter: SpanExporter | undefined): Partial<No
     // Numbers are at /metrics, lines in the log: by themselves these two would send to the same place as traces.
     metricReaders: [],
     logRecordProcessors: [],
+    // Which traces are kept is decided before there are spans; see trace-sampler.ts.
+    sampler: keeping,
+    idGenerator,
     ...(exporter && { traceExporter: exporter }),
     ...(!limited && { spanLimits: { attributeValueLengthLimit: longestValue } }),
     ...(!named && { serviceName: 'evenkeel' }),

@@ -1,12 +1,4 @@
-import {
-  type Context,
-  type Span,
-  type SpanContext,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  type Tracer,
-} from '@opentelemetry/api'
+import { type Context, type Span, SpanKind, SpanStatusCode, type Tracer } from '@opentelemetry/api'
 import type { Call, CallTrace } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
@@ -20,148 +12,175 @@ import {
   responseAttributes,
 } from './trace-attributes.ts'
 import { TraceClock } from './trace-clock.ts'
-import { drawSpanId } from './trace-context.ts'
-import { type Origin, type Propagation, within } from './trace-propagation.ts'
+import { drawSpanId, drawTraceId, sampledFlag, type TraceContext } from './trace-context.ts'
+import { contextOf, type Propagation, within } from './trace-propagation.ts'
+import type { Sampler } from './trace-sampler.ts'
 import type { SentRequest, Tracing } from './tracing.ts'
 
-/** The trace of one request, with its spans as long as they run. */
-class LiveTrace implements CallTrace {
+/** The trace of one request. */
+class RequestTrace implements CallTrace {
   readonly traceId: string
   readonly spanId: string
-  readonly parentId: string
-  readonly parentSampled: boolean
-  readonly sampled: boolean
-  readonly origin: Origin
-  readonly span: Span
-  /** For `TraceClock.at`. */
-  readonly offset: number
-  /** Spans of attempts that have not ended. */
-  readonly attempts = new Map<Attempt, Span>()
-  /** What its attempts' spans have as their parent; made when it is first asked for. */
-  #context: Context | undefined
+  readonly origin: TraceContext | undefined
+  /** Undefined where the trace is not kept. */
+  readonly spans: LiveSpans | undefined
 
-  constructor(span: Span, origin: Origin, offset: number) {
-    const { traceId, spanId, traceFlags } = span.spanContext()
-    const { parent } = origin
+  constructor(traceId: string, spanId: string, origin: TraceContext | undefined, spans?: LiveSpans) {
     this.traceId = traceId
     this.spanId = spanId
-    this.parentId = parent?.spanId ?? ''
-    this.parentSampled = parent !== undefined && (parent.traceFlags & TraceFlags.SAMPLED) !== 0
-    this.sampled = (traceFlags & TraceFlags.SAMPLED) !== 0
     this.origin = origin
-    this.span = span
-    this.offset = offset
+    this.spans = spans
   }
 
-  get context(): Context {
-    this.#context ??= within(this.span)
-    return this.#context
+  get parentId(): string {
+    return this.origin?.spanId ?? ''
+  }
+
+  get parentSampled(): boolean {
+    return ((this.origin?.flags ?? 0) & sampledFlag) !== 0
+  }
+
+  get sampled(): boolean {
+    return this.spans !== undefined
   }
 }
 
-/** Makes one span a request and one an attempt. Of a trace that is not kept there is the request's alone, which is empty. */
+/** The spans of a trace that is kept, as long as they run. */
+interface LiveSpans {
+  readonly request: Span
+  /** What the attempts' spans have as their parent. */
+  readonly context: Context
+  /** Those of attempts that have not ended. */
+  readonly attempts: Map<Attempt, Span>
+  /** For `TraceClock.at`. */
+  readonly offset: number
+}
+
+/** Gives the SDK the id of a trace that was decided on before there was a span. */
+export class TraceIds {
+  next = ''
+  generateTraceId = (): string => this.next || drawTraceId()
+  generateSpanId = drawSpanId
+}
+
+/** What spans are made with. */
+export interface SpanParts {
+  /** One that keeps every trace that it is asked to begin, under the id that `ids` has for it. */
+  readonly tracer: Tracer
+  readonly ids: TraceIds
+  readonly sampler: Sampler
+  readonly propagation: Propagation
+  readonly methods: Methods
+  readonly stop: (withinMs: number) => Promise<void>
+}
+
+/** Makes one span a request and one an attempt, of traces that are kept; of others there are no more than the ids. */
 export class Spans implements Tracing {
   readonly fields: ReadonlySet<string>
-  readonly #tracer: Tracer
-  readonly #propagation: Propagation
-  readonly #methods: Methods
+  readonly #parts: SpanParts
   readonly #clock = new TraceClock(monotonic, Date.now)
-  readonly #stop: (withinMs: number) => Promise<void>
 
-  constructor(parts: {
-    readonly tracer: Tracer
-    readonly propagation: Propagation
-    readonly methods: Methods
-    readonly stop: (withinMs: number) => Promise<void>
-  }) {
+  constructor(parts: SpanParts) {
+    this.#parts = parts
     this.fields = parts.propagation.fields
-    this.#tracer = parts.tracer
-    this.#propagation = parts.propagation
-    this.#methods = parts.methods
-    this.#stop = parts.stop
   }
 
   begin(call: Call): void {
     if (call.trace !== undefined) return
-    const origin = this.#propagation.read(call.rawHeaders)
+    const { propagation, sampler } = this.#parts
+    const origin = propagation.read(call.rawHeaders)
+    const traceId = origin === undefined ? drawTraceId() : origin.traceId
+    const parent = origin && { sampled: (origin.flags & sampledFlag) !== 0 }
+    call.trace = sampler(traceId, parent)
+      ? this.#keep(call, traceId, origin)
+      : new RequestTrace(traceId, drawSpanId(), origin)
+  }
+
+  #keep(call: Call, traceId: string, origin: TraceContext | undefined): RequestTrace {
+    const { tracer, ids, methods } = this.#parts
     const offset = this.#clock.follow()
-    const span = this.#tracer.startSpan(
-      this.#methods.word(call.originalMethod ?? call.method),
+    ids.next = traceId
+    const request = tracer.startSpan(
+      methods.word(call.originalMethod ?? call.method),
       { kind: SpanKind.SERVER, startTime: TraceClock.at(call.startedAt, offset) },
-      origin.context,
+      contextOf(origin),
     )
-    const trace = new LiveTrace(span, origin, offset)
-    call.trace = trace
-    if (!span.isRecording()) return
-    // Not with its start: no sampler that the environment can name looks at them, and the SDK, which checks each of them
-    // with some garbage, would do so for requests that are not kept, and twice for those that are.
-    span.setAttributes(requestAttributes(call, this.#methods))
-    if (!trace.sampled) return
-    call.traceId = trace.traceId
-    call.spanId = trace.spanId
+    // Not with its start, where the SDK checks all of them twice: no sampler looks at them.
+    request.setAttributes(requestAttributes(call, methods))
+    const { spanId } = request.spanContext()
+    call.traceId = traceId
+    call.spanId = spanId
+    return new RequestTrace(traceId, spanId, origin, {
+      request,
+      context: within(request),
+      attempts: new Map(),
+      offset,
+    })
   }
 
   attempt(call: Call, attempt: Attempt, request: SentRequest): string {
-    const trace = liveTrace(call)
+    const trace = traceOf(call)
     if (trace === undefined) return ''
-    const { origin, span } = trace
-    if (!span.isRecording()) {
-      // Peers are told all the same, so that they do not begin a trace of their own.
-      const sent = { ...span.spanContext(), spanId: drawSpanId() }
-      return this.#lines(sent, origin, request)
-    }
-    const client = this.#tracer.startSpan(
-      this.#methods.word(request.method),
-      { kind: SpanKind.CLIENT, startTime: TraceClock.at(attempt.startedAt, trace.offset) },
-      trace.context,
+    const { traceId, origin, spans } = trace
+    const spanId = spans === undefined ? drawSpanId() : this.#send(spans, call, attempt, request)
+    // Where the configuration sets the context by hand, what the client sent has passed.
+    if (request.own.has('traceparent')) return ''
+    // Peers are told of traces that are not kept too, so that they do not begin others.
+    return this.#parts.propagation.lines(
+      { traceId, spanId, sampled: spans !== undefined },
+      origin,
+      request.own,
     )
-    client.setAttributes(attemptAttributes(call, attempt, request, this.#methods))
-    const sent = client.spanContext()
-    if ((sent.traceFlags & TraceFlags.SAMPLED) !== 0) {
-      attempt.traceId = sent.traceId
-      attempt.spanId = sent.spanId
-    }
-    trace.attempts.set(attempt, client)
-    return this.#lines(sent, origin, request)
   }
 
-  /** None where the configuration sets the context by hand: then what the client sent has passed. */
-  #lines(span: SpanContext, origin: Origin, { own }: SentRequest): string {
-    return own.has('traceparent') ? '' : this.#propagation.lines(span, origin, own)
+  /** Begins the span of an attempt. @returns its id */
+  #send(spans: LiveSpans, call: Call, attempt: Attempt, request: SentRequest): string {
+    const { tracer, methods } = this.#parts
+    const span = tracer.startSpan(
+      methods.word(request.method),
+      { kind: SpanKind.CLIENT, startTime: TraceClock.at(attempt.startedAt, spans.offset) },
+      spans.context,
+    )
+    span.setAttributes(attemptAttributes(call, attempt, request, methods))
+    const { traceId, spanId } = span.spanContext()
+    attempt.traceId = traceId
+    attempt.spanId = spanId
+    spans.attempts.set(attempt, span)
+    return spanId
   }
 
   ended(call: Call, attempt: Attempt): void {
-    const trace = liveTrace(call)
-    const span = trace?.attempts.get(attempt)
-    if (trace === undefined || span === undefined) return
-    trace.attempts.delete(attempt)
+    const spans = traceOf(call)?.spans
+    const span = spans?.attempts.get(attempt)
+    if (spans === undefined || span === undefined) return
+    spans.attempts.delete(attempt)
     span.setAttributes(endingAttributes(attempt))
     if (attemptError(attempt) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
     const { startedAt, responseMs } = attempt
     const end = responseMs === undefined ? monotonic() : startedAt + responseMs
-    span.end(TraceClock.at(end, trace.offset))
+    span.end(TraceClock.at(end, spans.offset))
   }
 
   end(call: Call): void {
     this.begin(call)
-    const trace = liveTrace(call)
-    if (trace === undefined || !trace.span.isRecording()) return
+    const spans = traceOf(call)?.spans
+    if (spans === undefined) return
     // An attempt that nobody has seen to its end (a mistake of ours) must not leave a hole.
-    for (const attempt of [...trace.attempts.keys()]) this.ended(call, attempt)
-    const { span } = trace
-    const word = this.#methods.word(call.originalMethod ?? call.method)
-    if (call.location !== '') span.updateName(`${word} ${call.location}`)
-    span.setAttributes(responseAttributes(call))
-    if (requestError(call) !== undefined) span.setStatus({ code: SpanStatusCode.ERROR })
-    span.end(TraceClock.at(call.endedAt || monotonic(), trace.offset))
+    for (const attempt of [...spans.attempts.keys()]) this.ended(call, attempt)
+    const { request } = spans
+    const word = this.#parts.methods.word(call.originalMethod ?? call.method)
+    if (call.location !== '') request.updateName(`${word} ${call.location}`)
+    request.setAttributes(responseAttributes(call))
+    if (requestError(call) !== undefined) request.setStatus({ code: SpanStatusCode.ERROR })
+    request.end(TraceClock.at(call.endedAt || monotonic(), spans.offset))
   }
 
   stop(withinMs: number): Promise<void> {
-    return this.#stop(withinMs)
+    return this.#parts.stop(withinMs)
   }
 }
 
 /** Whoever sets `call.trace` is this file, but its type does not say so. */
-function liveTrace({ trace }: Call): LiveTrace | undefined {
-  return trace instanceof LiveTrace ? trace : undefined
+function traceOf({ trace }: Call): RequestTrace | undefined {
+  return trace instanceof RequestTrace ? trace : undefined
 }

@@ -2,14 +2,15 @@ import { SamplingDecision, trace } from '@opentelemetry/api'
 import { NodeSDK, type NodeSDKConfiguration } from '@opentelemetry/sdk-node'
 import { Methods } from '../../sidecar/telemetry/trace-attributes.ts'
 import { propagationOf } from '../../sidecar/telemetry/trace-propagation.ts'
-import { Spans } from '../../sidecar/telemetry/trace-spans.ts'
+import { Spans, TraceIds } from '../../sidecar/telemetry/trace-spans.ts'
 
 type Processor = NonNullable<NodeSDKConfiguration['spanProcessors']>[number]
 /** A span that has ended, as the SDK has it. */
 export type EndedSpan = Parameters<Processor['onEnd']>[0]
 
 const ended: EndedSpan[] = []
-let decision = SamplingDecision.RECORD_AND_SAMPLED
+const ids = new TraceIds()
+let kept = true
 
 /** Spans that have ended since this was last asked, in the order of their ends. */
 export function endedSpans(): EndedSpan[] {
@@ -17,15 +18,19 @@ export function endedSpans(): EndedSpan[] {
 }
 
 /** Whether traces that begin from now on are kept. */
-export function keepTraces(kept: boolean): void {
-  decision = kept ? SamplingDecision.RECORD_AND_SAMPLED : SamplingDecision.NOT_RECORD
+export function keepTraces(keep: boolean): void {
+  kept = keep
 }
 
 new NodeSDK({
   autoDetectResources: false,
   metricReaders: [],
   logRecordProcessors: [],
-  sampler: { shouldSample: () => ({ decision }), toString: () => 'as told' },
+  idGenerator: ids,
+  sampler: {
+    shouldSample: () => ({ decision: SamplingDecision.RECORD_AND_SAMPLED }),
+    toString: () => 'all',
+  },
   spanProcessors: [
     {
       onStart() {},
@@ -40,6 +45,8 @@ new NodeSDK({
 export function spansHere(propagators?: string, methods?: string): Spans {
   return new Spans({
     tracer: trace.getTracer('test'),
+    ids,
+    sampler: () => kept,
     propagation: propagationOf(propagators),
     methods: new Methods(methods),
     stop: async () => {},
