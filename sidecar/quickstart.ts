@@ -1,5 +1,6 @@
-// `npm start`: small peers on this machine, and the program in front of them as quickstart.conf says. Another file
-// can be named as the argument: a demo peer is started for each of its `server` lines that points to loopback.
+// `npm start`: small peers on this machine, the program in front of them as quickstart.conf says, and a few requests a
+// second, so that there is something to watch. Another file can be named as the argument: a demo peer is started for
+// each of its `server` lines that points to loopback, and requests are sent where its first server has `location /demo/`.
 
 import { spawn } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -10,12 +11,20 @@ import { formatAddress, listenAddress, serverAddress } from './config/address.ts
 import { ConfigError } from './config/error.ts'
 import { load } from './config/load.ts'
 import type { Model } from './config/model.ts'
+import { type DemoLoad, startDemoLoad } from './simulate/demo-load.ts'
 import { type DemoPeer, startDemoPeer, tempers } from './simulate/demo-peers.ts'
 import { failureText } from './telemetry/system-error.ts'
+
+/** Requests a second that are sent without being asked for, unless the environment says otherwise; 0: none. */
+const demoRate = 5
+const mostDemoRate = 1000
+/** Where they are sent: a location of its own can keep them out of the log. */
+const demoPath = '/demo/'
 
 const here = import.meta.dirname
 const file = resolve(process.argv[2] ?? join(here, 'quickstart.conf'))
 const model = await read(file)
+const rate = wantedRate(model)
 const peers = await startPeers(model)
 await run(model)
 
@@ -64,7 +73,37 @@ async function run(model: Model): Promise<void> {
   // The pid file is written once every listener is open.
   while (!existsSync(pid)) await wait(20)
   ready = true
+  let load: DemoLoad | undefined
+  if (rate > 0) load = startDemoLoad(proxyUrl(model) + demoPath, rate)
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const)
+    process.on(signal, () => load?.stop())
   console.log(introduction(model, peers))
+}
+
+/** How many requests a second are to be sent; none where there is no place for them. */
+function wantedRate({ http }: Model): number {
+  const text = process.env['EVENKEEL_DEMO_RATE']
+  const rate = text === undefined || text === '' ? demoRate : Number(text)
+  if (!(rate >= 0 && rate <= mostDemoRate)) {
+    console.error(
+      `quick start: EVENKEEL_DEMO_RATE is "${text}": it has to be a number from 0 to ${mostDemoRate}`,
+    )
+    process.exit(1)
+  }
+  return http?.servers?.[0]?.locations?.[demoPath] === undefined ? 0 : rate
+}
+
+/** Address of the proxy, without a slash at its end. */
+function proxyUrl({ http }: Model): string {
+  return reachable(http?.servers?.[0]?.listen?.[0]?.address ?? '*:80')
+}
+
+/** Address of the admin server that has the page; undefined where there is none. */
+function adminUrl({ admin }: Model): string | undefined {
+  if (admin === 'off') return undefined
+  const lines = admin ?? [{ address: '127.0.0.1:9900' }]
+  const line = lines.find((one) => !('readonly' in one && one.readonly === true))
+  return line && reachable(line.address)
 }
 
 function introduction(model: Model, peers: readonly DemoPeer[]): string {
@@ -72,24 +111,31 @@ function introduction(model: Model, peers: readonly DemoPeer[]): string {
     const fails = failing > 0 ? `, ${failing * 100} % of the answers are a 503` : ''
     return `  127.0.0.1:${port}  ${name}: ${mean} ms on average${fails}`
   })
-  const proxy = reachable(model.http?.servers?.[0]?.listen?.[0]?.address ?? '*:80')
+  const proxy = proxyUrl(model)
   const [group = 'demo'] = Object.keys(model.http?.upstreams ?? {})
-  const first = model.admin === 'off' ? undefined : (model.admin?.[0]?.address ?? '127.0.0.1:9900')
-  const admin = first === undefined ? undefined : reachable(first)
-  const lines = [
-    '',
+  const admin = adminUrl(model)
+  const lines = ['']
+  if (admin?.startsWith('http')) lines.push(`Open ${admin}/ to watch.`, '')
+  if (rate > 0) {
+    lines.push(
+      `It asks itself: ${rate} requests a second go to ${proxy}${demoPath}, so that there is something to see.`,
+      'EVENKEEL_DEMO_RATE=0 npm start sends none.',
+      '',
+    )
+  }
+  lines.push(
     'Peers:',
     ...said,
     '',
     'Send them requests through the proxy:',
     `  curl -i ${proxy}/`,
     `  for i in $(seq 100); do curl -s ${proxy}/; done | sort | cut -d' ' -f1 | uniq -c`,
-  ]
+  )
   if (admin !== undefined) {
     lines.push(
       '',
       'See what it has learnt, and why a request would go where:',
-      `  ${admin}/  lists what the admin server has`,
+      `  curl ${admin}/                       # lists what the admin server has`,
       `  curl '${admin}/explain/${group}?format=text'`,
       `  curl ${admin}/status/http/upstreams/${group}/`,
       `  curl ${admin}/metrics`,

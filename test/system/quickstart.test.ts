@@ -14,7 +14,11 @@ const script = new URL('../../sidecar/quickstart.ts', import.meta.url).pathname
 const original = new URL('../../sidecar/quickstart.conf', import.meta.url).pathname
 
 /** The quick start on free ports: the file as it is but for its ports. */
-async function quickstart(t: TestContext, taken: Record<string, number> = {}) {
+async function quickstart(
+  t: TestContext,
+  taken: Record<string, number> = {},
+  env: Record<string, string> = {},
+) {
   const folder = await mkdtemp(join(tmpdir(), 'evenkeel-quickstart-'))
   t.after(() => rm(folder, { recursive: true }))
   const ports: Record<string, number> = {}
@@ -25,7 +29,11 @@ async function quickstart(t: TestContext, taken: Record<string, number> = {}) {
   }
   const file = join(folder, 'quickstart.conf')
   writeFileSync(file, text)
-  const child = spawn(process.execPath, [script, file], { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const child = spawn(process.execPath, [script, file], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
   // Whatever it has started as well: what stays behind would keep its output open, and this file from ending.
   t.after(() => endGroup(child.pid!))
   return { child, ports, file, output: collect(child) }
@@ -54,6 +62,9 @@ test('the quick start serves, says what to try, and Ctrl-C stops all of it', asy
   await eventually('started', () => output.text.includes('Ctrl-C stops everything.'), 20_000)
   const proxy = `http://127.0.0.1:${ports['8080']}`
   const admin = `http://127.0.0.1:${ports['9900']}`
+  const [first = ''] = output.text.slice(output.text.indexOf('Open ')).split('\n')
+  assert.equal(first, `Open ${admin}/ to watch.`)
+  assert.match(output.text, new RegExp(`5 requests a second go to ${proxy}/demo/`))
   assert.match(output.text, new RegExp(`curl -i ${proxy}/`))
   assert.match(output.text, new RegExp(`${admin}/explain/demo`))
   for (const name of ['fast', 'slow', 'flaky']) assert.ok(output.text.includes(name))
@@ -82,6 +93,33 @@ test('the quick start serves, says what to try, and Ctrl-C stops all of it', asy
   const [code] = await once(child, 'exit')
   assert.equal(code, 0, output.text)
   for (const port of Object.values(ports)) await assert.rejects(fetch(`http://127.0.0.1:${port}/`))
+})
+
+test('the quick start opens on the live page, with something to see in it and nothing in the log', async (t) => {
+  const { ports, output } = await quickstart(t, {}, { EVENKEEL_DEMO_RATE: '50' })
+  await eventually('started', () => output.text.includes('Ctrl-C stops everything.'), 20_000)
+  const admin = `http://127.0.0.1:${ports['9900']}`
+  const page = await fetch(`${admin}/`, { headers: { accept: 'text/html' } })
+  assert.match(await page.text(), /<script type="module" src="console\/main\.js">/)
+  await eventually('requests are made', async () => {
+    const requests = await fetch(`${admin}/status/http/upstreams/demo/evenkeel/requests`)
+    return Number(await requests.text()) > 20
+  })
+  assert.doesNotMatch(output.text, /\/demo\/items/)
+})
+
+test('nothing is sent where nothing is wanted, and what is no number is said', async (t) => {
+  const { ports, output } = await quickstart(t, {}, { EVENKEEL_DEMO_RATE: '0' })
+  await eventually('started', () => output.text.includes('Ctrl-C stops everything.'), 20_000)
+  assert.doesNotMatch(output.text, /requests a second/)
+  const requests = await fetch(
+    `http://127.0.0.1:${ports['9900']}/status/http/upstreams/demo/evenkeel/requests`,
+  )
+  assert.equal(Number(await requests.text()), 0)
+  const wrong = await quickstart(t, {}, { EVENKEEL_DEMO_RATE: 'many' })
+  const [code] = await once(wrong.child, 'exit')
+  assert.equal(code, 1)
+  await eventually('said', () => wrong.output.text.includes('EVENKEEL_DEMO_RATE is "many"'))
 })
 
 test('a signal to the quick start alone drains and stops everything as well', async (t) => {
