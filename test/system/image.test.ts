@@ -37,6 +37,10 @@ test('what the image copies is all that the program needs', () => {
       env: { ...process.env, ...compiled },
     })
     assert.equal(status, 0, stderr)
+    // The page is read when the admin server opens.
+    const page = `import { pageEdition } from '${join(app, 'sidecar/admin/page.ts')}'; pageEdition()`
+    const read = spawnSync(process.execPath, ['--input-type=module', '-e', page], { encoding: 'utf8' })
+    assert.equal(read.status, 0, read.stderr)
   } finally {
     rmSync(app, { recursive: true, force: true })
   }
