@@ -38,7 +38,7 @@ export const denialReasons = {
   budget: 'The retry budget was spent, so the first failure was passed on.',
   not_replayable: 'The request cannot be sent again: its method may do something twice, or its body is gone.',
   tries: 'All attempts that proxy_next_upstream_tries and the number of peers allow were made.',
-  deadline: 'proxy_next_upstream_timeout had passed.',
+  deadline: 'The time of proxy_next_upstream_timeout had passed.',
   overflow: 'All peers that could be picked had max_conns requests in progress.',
   queue_full: 'The queue of the group was full.',
   queue_timeout: 'The request waited in the queue for as long as it may.',
