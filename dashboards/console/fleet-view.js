@@ -13,6 +13,8 @@ export class FleetView {
   #facts = h('dl', { class: 'pairs' })
   #groups = h('tbody')
   #table
+  #members = h('tbody')
+  #membersTable
   element
 
   /** @param {Store} store */
@@ -26,6 +28,13 @@ export class FleetView {
       h('thead', {}, h('tr', {}, ...columns.map((title) => h('th', { scope: 'col' }, title)))),
       this.#groups,
     )
+    this.#membersTable = h(
+      'table',
+      { class: 'plain' },
+      h('caption', {}, 'Members'),
+      h('thead', {}, h('tr', {}, ...['Instance', 'Shares'].map((title) => h('th', { scope: 'col' }, title)))),
+      this.#members,
+    )
     this.element = h(
       'section',
       { id: 'view-fleet', hidden: true, 'aria-labelledby': 'fleet-title' },
@@ -34,6 +43,7 @@ export class FleetView {
         'div',
         { class: 'blocks' },
         h('section', { class: 'block' }, h('h3', {}, 'This instance'), this.#facts),
+        h('div', { class: 'scroll' }, this.#membersTable),
         h('div', { class: 'scroll' }, this.#table),
       ),
     )
@@ -95,5 +105,31 @@ export class FleetView {
       }),
     )
     setHidden(this.#table, groups.length === 0)
+    this.#list(fleet.id, groups)
+  }
+
+  /**
+   * @param {string} own id of this instance
+   * @param {import('./group.js').Group[]} groups those that are shared
+   */
+  #list(own, groups) {
+    /** @type {Map<string, string[]>} */
+    const shares = new Map()
+    for (const { name, layout } of groups) {
+      for (const id of layout.roster ?? []) shares.set(id, [...(shares.get(id) ?? []), name])
+    }
+    setHidden(this.#membersTable, shares.size === 0)
+    const lines = [...shares].sort(([a], [b]) => a.localeCompare(b, 'en', { numeric: true }))
+    this.#members.replaceChildren(
+      ...lines.map(([id, names]) => {
+        const all = names.length === groups.length && groups.length > 1
+        return h(
+          'tr',
+          {},
+          h('th', { scope: 'row', class: 'mono' }, id, id === own ? h('small', {}, ' this one') : null),
+          h('td', {}, all ? `all ${groups.length} groups` : names.join(', ')),
+        )
+      }),
+    )
   }
 }

@@ -35,6 +35,7 @@
  * @property {boolean} single
  * @property {{ percents: [string, number][], key?: string, variable?: string }} [split]
  * @property {string} [shadow]
+ * @property {string[]} [roster]
  * @property {{ ratio: number, min: number, window: number, locations: string[] }[]} budgets
  * @property {string[]} tracks
  * @property {ProbeLayout[]} probes

@@ -35,6 +35,11 @@ export interface FleetFacts {
   readonly roundTripMs: number | undefined
   /** @returns undefined where the group is not shared */
   upstream(upstream: Upstream): FleetGroupFacts | undefined
+  /**
+   * Ids of the instances that share a group, this one among them, a hundred at most. To ask is what has the list renewed,
+   * so the first answer is empty; it is while Redis is away, too.
+   */
+  roster(upstream: Upstream): readonly string[]
   /** @returns undefined where nothing has been heard of the peer */
   peer(upstream: Upstream, peer: Peer): FleetPeerFacts | undefined
   /**

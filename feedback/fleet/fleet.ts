@@ -11,6 +11,7 @@ import { Ledger, type Telling } from './ledger.ts'
 import { Link, type LinkEnv } from './link.ts'
 import type { FleetOptions } from './options.ts'
 import { peerId } from './peer-id.ts'
+import { readRoster, roster, rosterEvery } from './roster.ts'
 import { Samples } from './samples.ts'
 import type { Script } from './script.ts'
 import { packUpdates, readHeard } from './wire.ts'
@@ -42,6 +43,9 @@ interface Shared {
   /** When it is next looked whether all that is kept of it is right, monotonic milliseconds, and from which peer on. */
   auditAt: number
   auditFrom: number
+  /** Who shares it, as it was last asked for, and when that was; undefined: never. */
+  roster: readonly string[]
+  rosterAt: number | undefined
 }
 
 /**
@@ -109,7 +113,8 @@ export class Fleet implements FleetFacts, Board {
       const ledger = new Ledger(upstream, this.options.ttl)
       const shared = { ledger, keys, pending: false, aloneAt: undefined, saidAlone: false }
       const auditFrom = Math.floor(this.#env.random() * 1000)
-      this.#groups.set(name, { ...shared, auditAt: this.#nextAudit(1), auditFrom })
+      const asked = { auditAt: this.#nextAudit(1), auditFrom, roster: [], rosterAt: undefined }
+      this.#groups.set(name, { ...shared, ...asked })
     }
     for (const shared of before.values()) void this.#depart(shared, false)
     this.#samples.use(
@@ -342,6 +347,23 @@ export class Fleet implements FleetFacts, Board {
     if (ledger === undefined) return undefined
     const { members, heardAt, resets } = ledger
     return { members, age: heardAt === undefined ? undefined : this.#env.now() - heardAt, resets }
+  }
+
+  roster(upstream: Upstream): readonly string[] {
+    const shared = this.#groups.get(upstream.name.toLowerCase())
+    if (shared === undefined || !this.#link.up) return []
+    if (this.#env.now() - (shared.rosterAt ?? Number.NEGATIVE_INFINITY) >= rosterEvery)
+      void this.#list(shared)
+    return shared.roster
+  }
+
+  async #list(shared: Shared): Promise<void> {
+    shared.rosterAt = this.#env.now()
+    try {
+      shared.roster = readRoster(await this.#link.run(roster, [shared.keys.members], [this.options.ttl]))
+    } catch {
+      // An exchange that fails says so, and the next time will do.
+    }
   }
 
   peer(upstream: Upstream, peer: Peer): FleetPeerFacts | undefined {

@@ -1,3 +1,4 @@
+import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { RetryBudget } from '../../feedback/policy.ts'
 import type { BudgetFacts, ProbeFacts, SplitFacts, UpstreamFacts } from './facts.ts'
@@ -28,6 +29,8 @@ export interface GroupLayout {
   readonly split: SplitLayout | undefined
   /** The method that is tried beside it. */
   readonly shadow: string | undefined
+  /** Ids of the instances that share it; undefined where it is not shared. */
+  readonly roster: readonly string[] | undefined
   readonly budgets: readonly BudgetLayout[]
   readonly tracks: readonly string[]
   readonly probes: readonly ProbeLayout[]
@@ -83,7 +86,10 @@ export interface Shown {
 }
 
 /** Looks at a group as it is now. */
-export function lookAt(facts: UpstreamFacts): { layout: GroupLayout; shown: Shown } {
+export function lookAt(
+  facts: UpstreamFacts,
+  fleet: FleetFacts | undefined,
+): { layout: GroupLayout; shown: Shown } {
   const { upstream } = facts
   const retired = retiredOf(upstream)
   const peers = [...upstream.peers, ...upstream.backups, ...retired]
@@ -97,6 +103,7 @@ export function lookAt(facts: UpstreamFacts): { layout: GroupLayout; shown: Show
     single: upstream.single,
     split: facts.split && splitLayout(facts.split),
     shadow: facts.shadow?.method,
+    roster: fleet?.upstream(upstream) && fleet.roster(upstream),
     budgets: kinds.map(({ ratio, min, window }, i) => ({ ratio, min, window, locations: locations[i]! })),
     tracks: [...upstream.tracks.keys()],
     probes: [...probes.values()],

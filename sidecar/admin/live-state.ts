@@ -31,8 +31,9 @@ export class LiveState {
    */
   look(): boolean {
     const groups: GroupLayout[] = []
+    const fleet = this.#facts.fleet()
     this.#shown = Array.from(this.#facts.upstreams(), (facts) => {
-      const { layout, shown } = lookAt(facts)
+      const { layout, shown } = lookAt(facts, fleet)
       groups.push(layout)
       return shown
     })
