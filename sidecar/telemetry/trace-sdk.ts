@@ -32,21 +32,21 @@ const forlornMs = 200
 export async function traceByEnvironment(env: Env, program: Program): Promise<Tracing | undefined> {
   try {
     const lines = new Lines()
-    const logged = { logLevel: logLevel(env), suppressOverrideMessage: true }
-    diag.setLogger(lines, logged)
+    diag.setLogger(lines, { logLevel: logLevel(env), suppressOverrideMessage: true })
     const exporter = await exporterOf(env)
     // What it drops while nothing arrives is no news.
     lines.quiet = () => exporter?.failing === true
     const ids = new TraceIds()
     const sdk = describing(env, program, () => {
       const made = new NodeSDK(configuration(env, exporter, ids))
-      // Once more, for the SDK has set a logger of its own where `OTEL_LOG_LEVEL` is set.
-      diag.setLogger(lines, logged)
       made.start()
       return made
     })
+    const tracer = trace.getTracer('evenkeel', program.version)
+    // One that has nowhere to send spans makes none; why is in the log by now. This one never ends, so it goes nowhere.
+    if (!tracer.startSpan('').isRecording()) throw new Error('no exporter')
     return new Spans({
-      tracer: trace.getTracer('evenkeel', program.version),
+      tracer,
       ids,
       sampler: samplerOf(env, (text) => errorLog.log('warn', `traces: ${text}`)),
       propagation: propagationOf(env['OTEL_PROPAGATORS']),
@@ -115,7 +115,7 @@ const detectors = 'host,os,env'
 
 /**
  * Has the SDK find who this program is among the attributes of the environment, before those that are set: they win.
- * All threads are one instance, while by itself each SDK would be another.
+ * All threads are one instance, while by itself each SDK would be another. Its own lines it would write by itself.
  */
 function describing<T>(env: Env, { version, startedAt }: Program, make: () => T): T {
   const digest = createHash('sha256').update(`${hostname()} ${process.pid} ${startedAt}`).digest('hex')
@@ -125,6 +125,7 @@ function describing<T>(env: Env, { version, startedAt }: Program, make: () => T)
   const undo = [
     setVariable('OTEL_RESOURCE_ATTRIBUTES', attributes ? `${ours},${attributes}` : ours),
     setVariable('OTEL_NODE_RESOURCE_DETECTORS', asked || detectors),
+    setVariable('OTEL_LOG_LEVEL', undefined),
   ]
   try {
     return make()
@@ -133,14 +134,15 @@ function describing<T>(env: Env, { version, startedAt }: Program, make: () => T)
   }
 }
 
-/** @returns sets it back */
-function setVariable(name: string, value: string): () => void {
+/** @param value undefined: as if it were not set. @returns sets it back */
+function setVariable(name: string, value: string | undefined): () => void {
   const before = process.env[name]
-  process.env[name] = value
-  return () => {
-    if (before === undefined) delete process.env[name]
-    else process.env[name] = before
+  const set = (to: string | undefined) => {
+    if (to === undefined) delete process.env[name]
+    else process.env[name] = to
   }
+  set(value)
+  return () => set(before)
 }
 
 /** What of the SDK's own lines is logged. */
@@ -186,6 +188,17 @@ class Lines implements DiagLogger {
     if (now - (this.#last.get(kind) ?? Number.NEGATIVE_INFINITY) < repeatMs) return
     if (this.#last.size >= mostLines) this.#last.clear()
     this.#last.set(kind, now)
-    errorLog.log(level, `traces: ${text}`)
+    errorLog.log(level, `traces: ${messageOf(text)}`)
+  }
+}
+
+/** The SDK writes errors as JSON, with their stacks. */
+function messageOf(text: string): string {
+  if (!text.startsWith('{')) return text
+  try {
+    const { message } = JSON.parse(text)
+    return typeof message === 'string' ? message : text
+  } catch {
+    return text
   }
 }

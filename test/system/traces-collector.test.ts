@@ -84,6 +84,7 @@ test('every thread that serves sends spans, as one instance, and the last ones a
     env: {
       OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${receiver.url}/collect`,
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.namespace=shop',
+      OTEL_LOG_LEVEL: 'info',
       // Nothing goes before the end.
       OTEL_BSP_SCHEDULE_DELAY: '60000',
     },
@@ -99,6 +100,7 @@ test('every thread that serves sends spans, as one instance, and the last ones a
   assert.equal(new Set(receiver.spans.map(({ spanId }) => spanId)).size, 240)
   const [{ resource }] = receiver.spans as [Receiver['spans'][number]]
   assert.equal(resource['process.command_args'], undefined)
+  assert.doesNotMatch(sidecar.stderr, /logger|OTEL/i)
   assert.deepEqual(
     ['service.name', 'service.namespace', 'deployment.environment.name'].map((name) => resource[name]),
     ['evenkeel', 'shop', 'test'],
@@ -112,6 +114,15 @@ test('an endpoint that is none is said, and requests go on', async () => {
   })
   assert.equal((await ask(sidecar.port)).status, 200)
   await sidecar.logged(/\[warn\] .*traces: .*not a url/)
+})
+
+test('an exporter that nobody knows is said, and all is as without traces', async () => {
+  await using peer = await backend()
+  await using sidecar = await start(config(peer.address), { env: { OTEL_TRACES_EXPORTER: 'pigeon' } })
+  await ask(sidecar.port, '/', { headers: { traceparent: 'as it came' } })
+  assert.equal(peer.requests[0]?.head.header('traceparent'), 'as it came')
+  assert.match(sidecar.stderr, /\[warn\] .*traces: .*pigeon/)
+  assert.match(sidecar.stderr, /\[error\] .*traces: .*; there are none/)
 })
 
 /**
