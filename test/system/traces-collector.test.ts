@@ -41,7 +41,8 @@ for (const [protocol, kind] of [
   test(`where nobody receives spans, requests go on, that is said once, and again when somebody does: ${protocol}`, async () => {
     const port = await freePort()
     await using peer = await backend()
-    await using sidecar = await start(config(peer.address), {
+    // Each thread would say it.
+    await using sidecar = await start(config(peer.address, 'worker_processes 1;'), {
       env: {
         OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
         OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
