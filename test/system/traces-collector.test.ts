@@ -75,7 +75,8 @@ test('a receiver that never answers does not hold up requests, nor the end', asy
   })
   assert.deepEqual(await asking(sidecar.port, 500), new Set([200]))
   assert.deepEqual(lines(sidecar), [])
-  assert.ok((await drained(sidecar)) < 2500)
+  // OTLP itself would wait for ten seconds.
+  assert.ok((await drained(sidecar)) < 5000)
 })
 
 test('every thread that serves sends spans, as one instance, and the last ones at the end', async () => {

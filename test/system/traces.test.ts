@@ -80,7 +80,9 @@ for (const [protocol, kind] of [
     for (const attempt of attempts) {
       assert.equal(attempt.traceId, request?.traceId)
       assert.equal(attempt.parentSpanId, request?.spanId)
-      assert.ok(attempt.start >= request!.start && attempt.end <= request!.end && attempt.end > attempt.start)
+      assert.ok(
+        attempt.start >= request!.start && attempt.end < request!.end + 5 && attempt.end > attempt.start,
+      )
     }
     assert.equal(request?.parentSpanId, '')
     assert.equal(request?.status, 0)
