@@ -12,8 +12,9 @@ import { Toolbar } from './toolbar.js'
 /** @typedef {import('./group.js').Group} Group */
 /** @typedef {import('./peer.js').Peer} Peer */
 
-/** With more groups than this each begins as a line. */
+/** With more groups than this, or more peers in all, each begins as a line. */
 const mostOpen = 4
+const mostPeers = 600
 
 export class GroupList {
   /** @type {Store} */
@@ -127,7 +128,9 @@ export class GroupList {
   /** @param {Group} group */
   #add(group) {
     const section = new GroupSection(group, this.#changed, this.#search)
-    section.open(this.#store.groups.length <= mostOpen)
+    const { groups } = this.#store
+    const peers = groups.reduce((sum, { layout }) => sum + layout.peers.length, 0)
+    section.open(groups.length <= mostOpen && peers <= mostPeers)
     this.#sections.set(group, section)
     this.#described = 0
     return section

@@ -28,6 +28,27 @@ export class Group extends Tracked {
     return this.layout.name
   }
 
+  /** What was added up for the last state. @type {{ at: number, sums: Map<string, number> }} */
+  #added = { at: 0, sums: new Map() }
+
+  /**
+   * What a counter of its peers has grown by, over all of them.
+   * @param {string} name
+   * @param {number} ms
+   */
+  peersGrown(name, ms) {
+    const { now } = this.store
+    if (this.#added.at !== now) this.#added = { at: now, sums: new Map() }
+    const { sums } = this.#added
+    const key = `${name} ${ms}`
+    let sum = sums.get(key)
+    if (sum === undefined) {
+      sum = this.peers.reduce((total, peer) => total + (peer.grown(name, ms) ?? 0), 0)
+      sums.set(key, sum)
+    }
+    return sum
+  }
+
   /** How many peers are in each state; only states that some are in. @returns {Map<string, number>} */
   get states() {
     const counts = new Map()

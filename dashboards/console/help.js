@@ -3,6 +3,7 @@
  */
 
 import { byId, h, shape } from './dom.js'
+import { choose, chosen } from './settings.js'
 import { attemptReasons, denialReasons, stateOrder, stateShapes, states } from './words.js'
 
 /** @type {readonly (readonly [keys: string[], does: string])[]} */
@@ -43,6 +44,7 @@ function content() {
   return [
     h('div', { class: 'panel-head' }, h('h2', {}, 'Keys and words'), close),
     h('h3', {}, 'Keys'),
+    h('p', {}, keySwitch()),
     h('dl', { class: 'pairs keys' }, ...lines),
     h('h3', {}, 'States of a peer'),
     h(
@@ -60,6 +62,15 @@ function content() {
     h('h3', {}, 'Why there was no further attempt'),
     glossary(denialReasons),
   ]
+}
+
+function keySwitch() {
+  const box = h('input', {
+    type: 'checkbox',
+    checked: chosen().keys,
+    onchange: () => choose({ keys: box.checked }),
+  })
+  return h('label', { class: 'check' }, box, ' Single keys do something')
 }
 
 /** @param {Readonly<Record<string, string>>} words */

@@ -2,6 +2,8 @@
  * What keys do, anywhere but where one writes.
  */
 
+import { chosen } from './settings.js'
+
 /**
  * Listens to keys.
  * @param {Readonly<Record<string, () => void>>} actions by key
@@ -15,6 +17,8 @@ export function listenToKeys(actions) {
       return
     }
     if (document.querySelector('dialog[open]') !== null) return
+    // Whoever speaks to the machine may press keys without meaning to.
+    if (!chosen().keys) return
     const action = Object.hasOwn(actions, event.key) ? actions[event.key] : undefined
     if (action === undefined) return
     event.preventDefault()

@@ -56,8 +56,6 @@ export const columns = /** @type {const} */ ([
 export class PeerRow {
   /** @type {Peer} */
   peer
-  /** Its place in the configuration. */
-  place = 0
   visible = false
   element
   button
@@ -68,6 +66,7 @@ export class PeerRow {
   #bar
   #share
   #intended
+  #shadow
   #rate
   #rateLine
   #flight
@@ -98,6 +97,7 @@ export class PeerRow {
     this.#bar = h('span', { class: 'bar-share', 'aria-hidden': 'true' }, h('i'), h('b'))
     this.#share = h('span')
     this.#intended = h('small')
+    this.#shadow = h('small', { class: 'shadow-share', hidden: true })
     this.#rate = h('span')
     this.#rateLine = h('canvas', { class: 'spark', 'aria-hidden': 'true' })
     this.#flight = h('span')
@@ -121,7 +121,13 @@ export class PeerRow {
         h('span', { class: 'state' }, this.#stateShape, this.#state),
         this.#stateNote,
       ),
-      share: h('td', { role: 'cell' }, this.#bar, h('span', { class: 'pair' }, this.#share, this.#intended)),
+      share: h(
+        'td',
+        { role: 'cell' },
+        this.#bar,
+        h('span', { class: 'pair' }, this.#share, this.#intended),
+        this.#shadow,
+      ),
       rate: h('td', { role: 'cell' }, h('span', { class: 'beside' }, this.#rate, this.#rateLine)),
       flight: h('td', { role: 'cell' }, this.#flight, this.#limit),
       time: h(
@@ -211,6 +217,19 @@ export class PeerRow {
     const width = (/** @type {number | undefined} */ part) => `${Math.min(100, (100 * (part ?? 0)) / scale)}%`
     setStyle(this.#bar, '--actual', width(actual))
     setStyle(this.#bar, '--intended', width(intended))
+    this.#beside(ms)
+  }
+
+  /** What the method would do that is tried beside the group's own. @param {number} ms */
+  #beside(ms) {
+    const { group } = this.peer
+    const { shadow } = group.layout
+    setHidden(this.#shadow, shadow === undefined)
+    if (shadow === undefined) return
+    const picks = this.peer.grown('shadowPicks', ms)
+    const all = group.peersGrown('shadowPicks', ms)
+    const part = picks === undefined || !all ? undefined : Math.min(1, picks / all)
+    setText(this.#shadow, `${shadow} ${percent(part)}`)
   }
 
   #lines() {

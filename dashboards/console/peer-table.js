@@ -2,7 +2,8 @@
  * The peers of a group. Rows that nobody can see are not brought up to date, so hundreds cost little.
  */
 
-import { arrange, h, setAttribute } from './dom.js'
+import { arrange, h, setAttribute, setHidden, setText } from './dom.js'
+import { count } from './format.js'
 import { PeerDetails } from './peer-details.js'
 import { columns, PeerRow } from './peer-row.js'
 import { chosen } from './settings.js'
@@ -12,6 +13,8 @@ import { stateOrder } from './words.js'
 /** @typedef {import('./peer.js').Peer} Peer */
 /** @typedef {import('./peer-row.js').ColumnId} ColumnId */
 
+/** Rows that are shown at most: a page of thousands helps nobody. */
+const most = 1000
 /** A table of so few peers is kept up to date as a whole. */
 const few = 30
 /** How far beyond what is seen rows are kept up to date. */
@@ -33,6 +36,8 @@ export class PeerTable {
   #body
   #observer
   #search
+  #table
+  #more = h('p', { class: 'empty', hidden: true })
   element
 
   /**
@@ -44,15 +49,16 @@ export class PeerTable {
     this.#search = search
     this.#headers = new Map(columns.map((column) => [column.id, this.#header(column)]))
     this.#body = h('tbody', { role: 'rowgroup' })
-    this.element = h(
+    this.#table = h(
       'table',
       { class: 'peers', role: 'table' },
       h('caption', { class: 'unseen' }, `Peers of ${group.name}`),
       h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, ...this.#headers.values())),
       this.#body,
     )
+    this.element = h('div', {}, this.#table, this.#more)
     this.#observer = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: margin })
-    this.element.addEventListener('keydown', (event) => this.#move(event))
+    this.#table.addEventListener('keydown', (event) => this.#move(event))
   }
 
   /** @param {(typeof columns)[number]} column */
@@ -111,22 +117,19 @@ export class PeerTable {
       this.#rows.delete(key)
       this.#close(key)
     }
-    const rows = []
-    for (const [place, peer] of peers.entries()) {
-      const row = this.#rows.get(peer.key) ?? this.#add(peer)
-      row.place = place
-      if (shown(peer)) rows.push(row)
-    }
-    this.#sort(rows)
+    const wanted = this.#sort(peers.filter(shown))
+    const rows = wanted.slice(0, most).map((peer) => this.#rows.get(peer.key) ?? this.#add(peer))
     this.#arrange(rows)
-    setAttribute(this.element, 'data-probed', this.#group.layout.probes.length > 0 ? 'yes' : undefined)
+    setHidden(this.#more, wanted.length <= most)
+    setText(this.#more, `and ${count(wanted.length - most)} more: filter or sort to see them`)
+    setAttribute(this.#table, 'data-probed', this.#group.layout.probes.length > 0 ? 'yes' : undefined)
     const scale = this.#scale()
     for (const row of rows) {
       if (rows.length <= few) row.visible = true
       row.update(scale)
     }
     for (const { details } of this.#open.values()) details.update()
-    return rows.length
+    return wanted.length
   }
 
   /** @param {PeerRow[]} rows */
@@ -183,20 +186,20 @@ export class PeerTable {
     for (const key of [...this.#open.keys()]) this.#close(key)
   }
 
-  /** @param {PeerRow[]} rows */
-  #sort(rows) {
+  /**
+   * @param {Peer[]} peers in the order of the configuration, in which those stay that are alike
+   * @returns {Peer[]}
+   */
+  #sort(peers) {
     const by = this.#sorted
-    if (by === undefined) {
-      rows.sort((a, b) => a.place - b.place)
-      return
-    }
-    const values = new Map(rows.map((row) => [row, sortValue(row.peer, by)]))
+    if (by === undefined) return peers
+    const values = new Map(peers.map((peer) => [peer, sortValue(peer, by)]))
     const sign = this.#descending ? -1 : 1
-    rows.sort((a, b) => {
+    return peers.sort((a, b) => {
       const [x, y] = [values.get(a) ?? 0, values.get(b) ?? 0]
-      const order =
-        typeof x === 'string' ? x.localeCompare(String(y), 'en', { numeric: true }) : x - Number(y)
-      return sign * order || a.place - b.place
+      return (
+        sign * (typeof x === 'string' ? x.localeCompare(String(y), 'en', { numeric: true }) : x - Number(y))
+      )
     })
   }
 

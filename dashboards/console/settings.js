@@ -10,11 +10,11 @@ export const spans = [10_000, 60_000, 300_000]
  * @property {'light' | 'dark' | 'auto'} scheme
  * @property {number} span
  * @property {boolean} rail whether attempts are listed beside the groups
- * @property {Record<string, boolean>} open groups that were opened or closed by hand
+ * @property {boolean} keys whether single keys do something
  */
 
 /** @type {Choices} */
-const choices = { scheme: 'auto', span: spans[0], rail: true, open: {} }
+const choices = { scheme: 'auto', span: spans[0], rail: true, keys: true }
 const key = 'evenkeel'
 
 try {
@@ -22,6 +22,7 @@ try {
   if (['light', 'dark', 'auto'].includes(kept.scheme)) choices.scheme = kept.scheme
   if (spans.includes(kept.span)) choices.span = kept.span
   if (typeof kept.rail === 'boolean') choices.rail = kept.rail
+  if (typeof kept.keys === 'boolean') choices.keys = kept.keys
 } catch {
   // The browser keeps nothing for us, or something else did.
 }
@@ -35,8 +36,7 @@ export function chosen() {
 export function choose(some) {
   Object.assign(choices, some)
   try {
-    const { scheme, span, rail } = choices
-    localStorage.setItem(key, JSON.stringify({ scheme, span, rail }))
+    localStorage.setItem(key, JSON.stringify(choices))
   } catch {
     // Then it holds for this visit.
   }

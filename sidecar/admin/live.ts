@@ -14,8 +14,12 @@ const longestMs = 3000
 const mostAttempts = 25
 /** Who watches at once, over all addresses of the admin server. */
 export const mostViewers = 16
-/** What may wait for a viewer to take it, bytes: many seconds of a large configuration. Who is slower is let go. */
+/**
+ * What may wait for a viewer to take it, bytes, or so many times what one is told at first, where that is more: many
+ * seconds of it. Who is slower is let go.
+ */
 const mostWaiting = 1 << 20
+const mostFirsts = 4
 
 /** All who watch a program. What they are told is made once; while there is nobody, nothing is. */
 class Stage {
@@ -24,6 +28,8 @@ class Stage {
   readonly #viewers = new Set<ServerResponse>()
   readonly #recent = new RecentList(mostAttempts)
   #stop: (() => void) | undefined
+  /** How much is told at first, bytes. */
+  #first = 0
 
   constructor(facts: Facts) {
     this.#facts = facts
@@ -36,11 +42,12 @@ class Stage {
 
   /** Tells one more of everything from now on, and first of what there is. */
   join(viewer: ServerResponse): void {
-    const news = this.#look()
-    if (news !== '') this.#tell(news)
+    this.#tell(this.#look())
     const probes = this.#state.probes(true)
     const all = event('layout', this.#state.layout) + (probes ? event('probes', probes) : '')
-    viewer.write(all + event('state', this.#state.state))
+    const first = Buffer.from(all + event('state', this.#state.state))
+    this.#first = first.length
+    viewer.write(first)
     this.#viewers.add(viewer)
     this.#stop ??= this.#begin()
     viewer.once('close', () => {
@@ -82,9 +89,11 @@ class Stage {
   }
 
   #tell(text: string): void {
+    if (text === '') return
     const bytes = Buffer.from(text)
+    const most = Math.max(mostWaiting, mostFirsts * this.#first)
     for (const viewer of this.#viewers) {
-      if (viewer.writableLength + bytes.length > mostWaiting) viewer.destroy()
+      if (viewer.writableLength + bytes.length > most) viewer.destroy()
       else viewer.write(bytes)
     }
   }

@@ -62,7 +62,10 @@ export function nameless() {
     const by = (element.getAttribute('aria-labelledby') ?? '')
       .split(' ')
       .map((id) => document.getElementById(id)?.textContent ?? '')
-    const name = element.getAttribute('aria-label') ?? (by.join('').trim() || element.textContent)
+    const labels = [...(element.labels ?? [])].map((label) => label.textContent)
+    const name =
+      element.getAttribute('aria-label') ??
+      (by.join('').trim() || labels.join('').trim() || element.textContent)
     if (!name?.trim()) found.push(element.outerHTML.slice(0, 120))
   }
   return found

@@ -124,8 +124,15 @@ test('everything can be done with the keyboard', async () => {
   const help = page.getByRole('dialog', { name: 'Keys and words' })
   await help.getByText('The peer refused the connection').waitFor()
   assert.equal(await focus(), 'BUTTON Close')
+  // Whoever dictates can switch the single keys off.
+  await help.getByRole('checkbox', { name: 'Single keys do something' }).uncheck()
   await keyboard.press('Escape')
   await help.waitFor({ state: 'hidden' })
+  await keyboard.press('g')
+  assert.equal(await page.locator('#view-config').isVisible(), true)
+  await page.getByRole('button', { name: 'Keys and words' }).click()
+  await help.getByRole('checkbox').check()
+  await keyboard.press('Escape')
   // Light and dark.
   await keyboard.press('d')
   assert.equal(await page.evaluate('getComputedStyle(document.documentElement).colorScheme'), 'light')
