@@ -64,15 +64,18 @@ export async function compareTracks(
     ...sampled(upstream, track, from, to),
     ...(others?.parts.get(track) ?? []),
   ]
-  const [baseline, canary] = [minutes(query.baseline), minutes(query.canary)]
-  const sides = { baseline: await pooled(baseline), canary: await pooled(canary) }
-  const turns = comparing(sides.baseline, sides.canary)
-  let turn = turns.next()
-  while (!turn.done) {
-    await pause()
-    turn = turns.next()
-  }
-  const { errors, latency } = turn.value
+  const { baseline, canary, sides, comparison } = await alone(async () => {
+    const [baseline, canary] = [minutes(query.baseline), minutes(query.canary)]
+    const sides = { baseline: await pooled(baseline), canary: await pooled(canary) }
+    const turns = comparing(sides.baseline, sides.canary)
+    let turn = turns.next()
+    while (!turn.done) {
+      await pause()
+      turn = turns.next()
+    }
+    return { baseline, canary, sides, comparison: turn.value }
+  })
+  const { errors, latency } = comparison
   const heard = others !== undefined && (others.lack === undefined || others.instances > 0)
   return canaryAnswer({
     upstream: upstream.name,
@@ -83,12 +86,21 @@ export async function compareTracks(
     sides,
     errors,
     latency,
-    judgement: judge(sides, turn.value, query, query),
+    judgement: judge(sides, comparison, query, query),
     notes: [
       ...missing(upstream, tracks),
       { about: 'samples', finding: 'note', text: `samples: ${whose(upstream, query, facts, others)}` },
     ],
   })
+}
+
+let last: Promise<unknown> = Promise.resolve()
+
+/** Does work when that which came before is over: several comparisons would each take a turn before others get theirs. */
+function alone<T>(work: () => Promise<T>): Promise<T> {
+  const result = last.then(work)
+  last = result.catch(() => {})
+  return result
 }
 
 async function pooled(parts: readonly Part[]): Promise<ReturnType<typeof pool>> {

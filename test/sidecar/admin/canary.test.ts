@@ -325,3 +325,25 @@ test('an hour of busy minutes of many instances holds up nothing for long', asyn
   // Others may have had the processor in any one of them.
   assert.ok(Math.min(...longest) < 20, `${longest.map((ms) => ms.toFixed(1)).join(' ')} ms`)
 })
+
+test('of many who ask at once each waits for the one before, and other work has its turns between', async () => {
+  const backend = pair()
+  for (const track of ['stable', 'canary']) carry(backend, track, { attempts: 1000 })
+  const server = app({ groups: [backend] })
+  const turnsWhile = async (count: number) => {
+    let [turns, watching] = [0, true]
+    const watch = () => {
+      turns += 1
+      if (watching) setImmediate(watch)
+    }
+    setImmediate(watch)
+    const asked = Array.from({ length: count }, () => server.inject('/canary/backend'))
+    for (const { statusCode } of await Promise.all(asked)) assert.equal(statusCode, 200)
+    watching = false
+    return turns
+  }
+  await turnsWhile(1)
+  const one = await turnsWhile(1)
+  const many = await turnsWhile(10)
+  assert.ok(many > 4 * one, `${one} turns for one, ${many} for ten`)
+})
