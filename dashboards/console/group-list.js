@@ -113,6 +113,8 @@ export class GroupList {
   #nothing(groups) {
     const { text, trouble } = this.toolbar
     if (this.#store.state === undefined) return 'Waiting for the first numbers.'
+    if (this.#store.state.program.generation === 0)
+      return 'The program starts: no configuration is in force yet.'
     if (groups === 0) return 'The configuration has no group of peers: add an "upstream" and reload.'
     if (!trouble || text !== '') return 'Nothing fits the filter.'
     return 'No trouble: every peer may be picked, and no attempt failed within the span.'
@@ -139,7 +141,7 @@ export class GroupList {
   /** Asks for the words of the methods where the configuration is another one. */
   async #describe() {
     const generation = this.#store.state?.program.generation ?? 0
-    if (generation === this.#described) return
+    if (generation === this.#described || generation === 0) return
     this.#described = generation
     const words = await methodWords()
     for (const [group, section] of this.#sections) section.describe(words.get(group.name.toLowerCase()) ?? '')

@@ -11,6 +11,7 @@ import { Header } from './header.js'
 import { openHelp, startHelp } from './help.js'
 import { listenToKeys } from './keys.js'
 import { Link } from './link.js'
+import { setLinked } from './poll.js'
 import { RunningConfig } from './running-config.js'
 import { startScheme, switchScheme } from './scheme.js'
 import { chosen } from './settings.js'
@@ -51,7 +52,7 @@ function show() {
     header.update(linkState, outdated)
     views.showFleet(fleet.there)
     if (views.current === 'groups') groups.update()
-    if (views.current === 'config') void config.update(store.state?.program.generation ?? 0)
+    if (views.current === 'config' && linkState.up) void config.update(store.state?.program.generation ?? 0)
     fleet.update()
     attempts.update()
     title()
@@ -109,6 +110,7 @@ const link = new Link({
     if (linkState.why !== '') announce(`The link is back after ${span(Date.now() - linkState.since)}.`)
     Object.assign(linkState, { up: true, since: Date.now(), why: '' })
     document.documentElement.dataset['link'] = 'up'
+    setLinked(true)
     show()
   },
   down(why) {
@@ -119,6 +121,7 @@ const link = new Link({
     }
     linkState.why = why
     document.documentElement.dataset['link'] = 'down'
+    setLinked(false)
     show()
   },
 })

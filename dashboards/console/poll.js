@@ -7,6 +7,14 @@ const everyMs = 2000
 /** How long an answer may take. */
 const patienceMs = 5000
 
+/** Whether there is a link to the program: while there is none, nobody is asked. */
+let linked = false
+
+/** @param {boolean} up */
+export function setLinked(up) {
+  linked = up
+}
+
 /**
  * Asks once.
  * @param {string} url of this server
@@ -87,12 +95,15 @@ export class Poll {
   async #run(signal) {
     while (!signal.aborted) {
       // Nobody sees a page in the background.
-      if (!document.hidden) {
+      if (linked && !document.hidden) {
         try {
           const answer = await ask(this.#url, signal)
           if (!signal.aborted) this.#take(answer)
         } catch (error) {
-          if (!signal.aborted) this.#fail(error)
+          if (signal.aborted) return
+          this.#fail(error)
+          // It is gone, or never was: asking again would not bring it, unless somebody wants that.
+          if (error instanceof Refused && error.status === 404) return
         }
       }
       await new Promise((go) => setTimeout(go, everyMs))
