@@ -9,6 +9,9 @@ import { chosen } from './settings.js'
 
 /** @typedef {import('./group.js').Group} Group */
 
+/** Samples of ten minutes are compared, of the whole fleet where there is one: that is not asked for every moment. */
+const verdictMs = 10_000
+
 const columns = ['Track', 'Split', 'Requests/s', 'Errors', 'Mean time', 'Went elsewhere']
 
 export class GroupTracks {
@@ -46,6 +49,7 @@ export class GroupTracks {
       `canary/${encodeURIComponent(group.name)}?${query}`,
       (answer) => this.#judged(answer),
       (error) => this.#unjudged(error),
+      verdictMs,
     )
   }
 

@@ -2,8 +2,8 @@
  * Asking the program something over and over, as long as somebody looks at the answer.
  */
 
-/** How often, milliseconds. */
-const everyMs = 2000
+/** How often, milliseconds, where it is not said. */
+const usualMs = 2000
 /** How long an answer may take. */
 const patienceMs = 5000
 
@@ -59,6 +59,7 @@ export class Poll {
   #url
   #take
   #fail
+  #everyMs
   /** @type {AbortController | undefined} */
   #running
 
@@ -66,11 +67,13 @@ export class Poll {
    * @param {string} url
    * @param {(answer: any) => void} take
    * @param {(error: unknown) => void} fail
+   * @param {number} [everyMs]
    */
-  constructor(url, take, fail) {
+  constructor(url, take, fail, everyMs = usualMs) {
     this.#url = url
     this.#take = take
     this.#fail = fail
+    this.#everyMs = everyMs
   }
 
   start() {
@@ -106,7 +109,7 @@ export class Poll {
           if (error instanceof Refused && error.status === 404) return
         }
       }
-      await new Promise((go) => setTimeout(go, everyMs))
+      await new Promise((go) => setTimeout(go, this.#everyMs))
     }
   }
 }
