@@ -30,6 +30,8 @@ const unseen = 1e9
  */
 export async function processMetrics(to: Exposition): Promise<void> {
   for (const metric of await watchProcess().getMetricsAsJSON()) {
+    // Sums of gauges under names of counters: the gauges themselves are told.
+    if (/^nodejs_active_\w+_total$/.test(metric.name)) continue
     // The declared type is an enum of numbers; the value is the word.
     const type = String(metric.type) as 'counter' | 'gauge' | 'histogram' | 'summary'
     const name = type === 'counter' && !metric.name.endsWith('_total') ? `${metric.name}_total` : metric.name

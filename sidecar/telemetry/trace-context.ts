@@ -75,7 +75,7 @@ export function traceState(text: string): string | undefined {
   const seen = new Set<string>()
   let kept = ''
   for (const part of text.split(',')) {
-    const item = part.replace(/^[ \t]+|[ \t]+$/g, '')
+    const item = unblanked(part)
     if (item === '') continue
     const key = item.slice(0, item.indexOf('='))
     if (!member.test(item) || seen.has(key) || seen.size === mostMembers) return undefined
@@ -83,6 +83,16 @@ export function traceState(text: string): string | undefined {
     kept += kept === '' ? item : `,${item}`
   }
   return kept
+}
+
+/** Without blanks and tabs at its ends. A pattern would look at every blank inside of it again and again. */
+function unblanked(text: string): string {
+  const blank = (at: number) => text[at] === ' ' || text[at] === '\t'
+  let start = 0
+  let end = text.length
+  while (start < end && blank(start)) start += 1
+  while (end > start && blank(end - 1)) end -= 1
+  return text.slice(start, end)
 }
 
 /** A `traceparent`, of version 00. Flags that it does not know are not set in it. */

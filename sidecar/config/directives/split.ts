@@ -4,7 +4,7 @@ import { Fault } from '../fault.ts'
 import { variable } from '../schema.ts'
 
 /** Two decimals, as in nginx's `split_clients`. */
-const percentage = /^\d{0,9}(?:\.\d{0,2})?$/
+const percentage = /^(?=\.?\d)\d{0,9}(?:\.\d{0,2})?$/
 
 /** Stands before `=` in place of a track's name. */
 const keyWord = 'key'
@@ -14,7 +14,7 @@ export const split = directive({
   in: ['upstream'],
   doc:
     "Which track of the group's servers a request goes to: the one that the variable names; else by percentages, the rest to `stable`. " +
-    "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. May stand twice, once with each.",
+    "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. `0%` sends a track nothing for now. May stand twice, once with each.",
   args: Type.Object({
     by: Type.Optional(variable),
     percent: Type.Optional(
@@ -73,10 +73,12 @@ function partsOf(words: readonly string[]): Record<string, Part> {
   return parts
 }
 
-/** @throws Fault in nginx's words for what is no percentage, or none of anything */
+/**
+ * A track may get nothing for now, as before a canary begins and after it has failed.
+ * @throws Fault in nginx's words for what is no percentage
+ */
 function hundredthsOf(track: string, text: string): number {
   const bare = text.endsWith('%') ? text.slice(0, -1) : text
-  const hundredths = percentage.test(bare) ? Math.round(100 * Number(bare)) : 0
-  if (!(hundredths > 0)) throw new Fault(`invalid percent value "${text}"`, `percent ${track}`)
-  return hundredths
+  if (!percentage.test(bare)) throw new Fault(`invalid percent value "${text}"`, `percent ${track}`)
+  return Math.round(100 * Number(bare))
 }

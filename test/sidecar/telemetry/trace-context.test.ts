@@ -131,3 +131,11 @@ test('ids of spans differ', () => {
   assert.equal(new Set(ids).size, 1000)
   for (const id of ids) assert.match(id, /^[0-9a-f]{16}$/)
 })
+
+test('a long row of blanks within a member is looked at once', () => {
+  const began = performance.now()
+  // Looked at again from each blank on it takes seconds.
+  assert.equal(traceState(`a=${' '.repeat(60_000)}x`), undefined)
+  assert.ok(performance.now() - began < 500)
+  assert.equal(traceState(' \t a=1 \t, \t b=2\t'), 'a=1,b=2')
+})
