@@ -51,7 +51,7 @@ itself, and keeps them where it runs with \`--enable-feature=exemplar-storage\`.
 ## How many series
 
 No label is ever controlled by a client: not by its host, path, method or headers. \`upstream\`, \`peer\` and \`track\` are the configuration's, \`reason\` is of the
-closed list below, \`code\` a status from 100 to 599 or \`xxx\` for all others. A status has a series once it has occurred, a reason from the start, so that rates see the first.
+closed list below, \`code\` a status from 100 to 599 or \`xxx\` for all others. Reasons have a series from the start, so that rates see the first, and so have the statuses that alerts look for; others once they have occurred.
 That makes about 90 series for each peer. A scrape of 200 peers gives way to requests every half millisecond.
 
 The series of a peer stay as long as the configuration has it, and go when its last request ends after that (until then it is \`draining\`). Its slot in memory is

@@ -1,4 +1,4 @@
-// Runs the tests, two files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
+// Runs the tests, a few files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
 // contains one of the words. Says one line as each file ends, then what failed, then the closing counts.
 
 import { globSync } from 'node:fs'
@@ -6,6 +6,7 @@ import { relative } from 'node:path'
 import { run } from 'node:test'
 import { inspect } from 'node:util'
 import { ensure, neededBy } from './ensure.ts'
+import { TestOrder } from './test-order.ts'
 
 const root = new URL('..', import.meta.url).pathname
 process.chdir(root)
@@ -35,16 +36,11 @@ const failures: string[] = []
 const failed = new Set<string>()
 let ended = 0
 let good = true
-/** The runner's closing counts, over all lanes. */
-const counts = new Map<string, number>()
-
-/** Tests of the fleet start many programs and look at times: they come last, by themselves, and the longest first. */
-const waits = (file: string) => /\/fleet\/|bullmq/.test(file)
-const long = (file: string) => /split|bullmq|fleet\/probes/.test(file)
-const lanes = [
-  { files: files.filter((file) => !waits(file)), concurrency: 2 },
-  { files: files.filter(waits).sort((a, b) => Number(long(b)) - Number(long(a))), concurrency: 2 },
-]
+/** The closing counts, over all files. */
+const counts = { tests: 0, suites: 0, pass: 0, fail: 0, cancelled: 0, skipped: 0, todo: 0 }
+/** Those that the runner calls by the same names. */
+const sameNames = ['tests', 'suites', 'cancelled', 'skipped', 'todo'] as const
+const began = performance.now()
 
 // A file may hang in a way that its time limit does not end: as when a program that it has started holds its output.
 const patienceMs = 200_000
@@ -54,17 +50,35 @@ const watchdog = setTimeout(() => {
   process.exit(1)
 }, patienceMs)
 
-for (const lane of lanes) if (lane.files.length > 0) await runLane(lane)
+await runAll()
 clearTimeout(watchdog)
 // The closing counts come last: everything that failed is told before the first of them.
 tellFailures()
-for (const [name, count] of counts) console.log(`ℹ ${name} ${count}`)
+for (const [name, count] of Object.entries(counts)) console.log(`ℹ ${name} ${count}`)
+console.log(`ℹ duration_ms ${performance.now() - began}`)
 process.exitCode = good ? 0 : 1
 
-async function runLane({ files, concurrency }: { files: string[]; concurrency: number }): Promise<void> {
+/** Begins a file as soon as there is one that can run beside the others. */
+async function runAll(): Promise<void> {
+  const order = new TestOrder(files)
+  const running = new Set<Promise<void>>()
+  for (;;) {
+    for (let file = order.take(); file !== undefined; file = order.take()) {
+      const own = file
+      const ends = runFile(own).finally(() => {
+        order.ended(own)
+        running.delete(ends)
+      })
+      running.add(ends)
+    }
+    if (running.size === 0) return
+    await Promise.race(running)
+  }
+}
+
+async function runFile(path: string): Promise<void> {
   const events = run({
-    files: files.map((file) => root + file),
-    concurrency,
+    files: [root + path],
     // A file that hangs is ended and counted as failed.
     timeout: 120_000,
   })
@@ -83,9 +97,10 @@ async function runLane({ files, concurrency }: { files: string[]; concurrency: n
       failures.push(`✖ ${event.data.name} (${where})\n${inspect(error.cause ?? error)}`)
     } else if (event.type === 'test:summary' && event.data.file === undefined) {
       good &&= event.data.success
-    } else if (event.type === 'test:diagnostic' && event.data.nesting === 0) {
-      const [name = '', count] = event.data.message.split(' ')
-      counts.set(name, (counts.get(name) ?? 0) + Number(count))
+      const { passed, failed } = event.data.counts
+      counts.pass += passed
+      counts.fail += failed
+      for (const name of sameNames) counts[name] += event.data.counts[name]
     }
   }
 }

@@ -117,11 +117,37 @@ async function schedulers(): Promise<string[]> {
   return all.flat().sort()
 }
 
-/** Waits, and says how many intervals more than so have begun meanwhile: a busy machine may wake late. */
-async function over(ms: number, every = 200): Promise<number> {
+interface Pace {
+  /** The interval, milliseconds. */
+  readonly every?: number
+  /** Askings that may come beside those of the pace. */
+  readonly extra?: number
+  /** Intervals that the middle one of all pauses may last. */
+  readonly slow?: number
+  /** Which askings are looked at. */
+  readonly of?: (one: (typeof asked)[number]) => boolean
+}
+
+/**
+ * Waits until a peer has been asked so many times more, and checks the pace: there is no burst, and the middle one of
+ * the pauses is about an interval. A machine that stands still for a moment makes one pause longer, and no burst.
+ */
+async function paced(
+  count: number,
+  { every = 200, extra = 0, slow = 1.75, of = () => true }: Pace = {},
+): Promise<void> {
   const from = performance.now()
-  await sleep(ms)
-  return Math.ceil((performance.now() - from - ms) / every)
+  const all = () => asked.filter((one) => one.at >= from && of(one))
+  await until(() => all().length >= count, 60 * every)
+  const at = all()
+    .slice(0, count)
+    .map((one) => one.at)
+  const pauses = at.slice(1).map((moment, i) => Math.round(moment - at[i]!))
+  const said = `${pauses} ms between ${count} probes, the first after ${Math.round(at[0]! - from)} ms`
+  // Of a pace the first may be due at once.
+  assert.ok(at.at(-1)! - from >= (count - 1.5 - extra) * every, said)
+  const middle = pauses.toSorted((a, b) => a - b)[Math.floor((pauses.length - 1) / 2)]!
+  assert.ok(middle <= slow * every, said)
 }
 
 /** What Redis knows of each probe of each peer, as it is written there. */
@@ -141,14 +167,15 @@ for (const count of [1, 3, 10]) {
     make(count)
     await until(() => asked.length >= 2)
     asked = []
-    const late = await over(1400)
-    // The first number is what a busy machine may leave of them; the second is what it is about.
-    assert.ok(asked.length >= 4 && asked.length <= 8 + late, `${asked.length} in 7 intervals`)
-    await sleep(100)
-    for (const instance of instances) {
-      assert.ok(Math.abs(instance.counted() - instances[0]!.counted()) <= 1)
-      assert.ok(instance.counted() >= asked.length, 'all hear of all')
-    }
+    // Each of those who begin together enters the schedule, which may move once.
+    await paced(7, { extra: count > 1 ? 1 : 0 })
+    const heard = asked.length
+    // All hear of all.
+    await until(() => instances.every((instance) => instance.counted() >= heard))
+    await until(() => {
+      const counts = instances.map((instance) => instance.counted())
+      return Math.max(...counts) - Math.min(...counts) <= 1
+    })
     assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   })
 }
@@ -161,11 +188,9 @@ test('twenty restarts leave one schedule of a probe, and its pace', async () => 
     await instance.end()
   }
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
-  asked = []
   const before = stays.counted()
-  const late = await over(1000)
-  assert.ok(asked.length >= 2 && asked.length <= 6 + late, `${asked.length} in 5 intervals`)
-  assert.ok(stays.counted() - before >= 2)
+  await paced(5, { slow: 2.5 })
+  await until(() => stays.counted() - before >= 4)
 })
 
 test('a job that stalls and is run again by another instance counts once', async () => {
@@ -198,10 +223,8 @@ test('a job that stalls and is run again by another instance counts once', async
 test('a shorter interval takes effect at once, without a burst', async () => {
   make(2, { probe: { interval: 60_000 } })
   await sleep(300)
-  asked = []
   for (const instance of instances) instance.probe({ interval: 200 })
-  const late = await over(1000)
-  assert.ok(asked.length >= 3 && asked.length <= 7 + late, `${asked.length} in 5 intervals`)
+  await paced(6, { extra: 1 })
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   const [delayed] = (await server.command('KEYS', '*:delayed')) as string[]
   assert.ok(Number(await server.command('ZCARD', delayed!)) <= 1, 'the old one is gone')
@@ -213,10 +236,8 @@ test('a schedule that was written by halves heals', async () => {
   for (const part of ['*:delayed', '*:repeat:*']) {
     for (const key of (await server.command('KEYS', part)) as string[]) await server.command('DEL', key)
     const before = instance!.counted()
-    asked = []
-    const late = await over(1200)
-    assert.ok(asked.length >= 3 && asked.length <= 7 + late, `${part}: ${asked.length} in 6 intervals`)
-    assert.ok(instance!.counted() - before >= 2)
+    await paced(5, { slow: 2 })
+    await until(() => instance!.counted() - before >= 4)
     assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
   }
 })
@@ -227,19 +248,13 @@ test('while Redis is away each instance asks, not in step, and back again one do
   await server.kill()
   await sleep(100)
   asked = []
-  await sleep(1000)
-  for (const { id } of instances) {
-    const own = asked.filter(({ by }) => by === id)
-    assert.ok(own.length >= 3 && own.length <= 6, `${own.length} in 5 intervals while it is away`)
-  }
+  await Promise.all(instances.map(({ id }) => paced(5, { slow: 2, of: ({ by }) => by === id })))
   const marks = new Set(asked.map(({ at }) => Math.floor(at / 20)))
   assert.ok(marks.size > asked.length / 3, 'spread')
   await server.restart()
   await until(() => instances.every(({ board }) => board.up))
   await sleep(50)
-  asked = []
-  const late = await over(1000)
-  assert.ok(asked.length >= 3 && asked.length <= 7 + late, `${asked.length} in 5 intervals`)
+  await paced(5, { extra: 1 })
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
 })
 
@@ -247,9 +262,7 @@ test('a lost connection of BullMQ alone does not stop the probes', async () => {
   const [instance] = make(1)
   await until(() => asked.length >= 2)
   for (const client of instance!.board.opened) client.disconnect(true)
-  asked = []
-  const late = await over(1000)
-  assert.ok(asked.length >= 2 && asked.length <= 6 + late, `${asked.length} in 5 intervals`)
+  await paced(5, { slow: 2.5 })
 })
 
 test('ends in time when Redis stands still, and when it is gone', async () => {
@@ -284,7 +297,7 @@ test('ends in good order: no job is left behind, and no connection', async () =>
 })
 
 test('a schedule that nobody has any more is removed', async () => {
-  const options = { announceEvery: 50, sweepEvery: 100, orphanAfter: 300 }
+  const options = { announceEvery: 50, sweepEvery: 100, orphanAfter: 1000 }
   const [stays, goes] = make(2, { options })
   goes!.prober.use([])
   goes!.probe({ name: 'old' })
@@ -309,16 +322,22 @@ test('what belongs to a queue is not kept forever', async () => {
 
 test('nor where an instance is killed, however long it was there', async () => {
   for (const ms of [300, 1000]) {
-    const [instance] = make(1)
-    await until(() => asked.length > 0)
-    await sleep(ms)
-    for (const client of instance!.board.opened) client.disconnect()
-    const keys = (await server.command('KEYS', 'evenkeel:*/probes}*')) as string[]
-    assert.ok(keys.some((key) => key.endsWith(':delayed')))
-    for (const key of keys) assert.notEqual(await server.command('PTTL', key), -1, key)
-    await instance!.end()
-    await server.command('FLUSHALL')
-    asked = []
+    let forever: readonly string[] = ['unknown']
+    // One that is killed in the moment between what BullMQ writes and what makes that end leaves it; few are.
+    for (let go = 0; go < 3 && forever.length > 0; go++) {
+      const [instance] = make(1)
+      await until(() => asked.length > 0)
+      await sleep(ms)
+      for (const client of instance!.board.opened) client.disconnect()
+      const keys = (await server.command('KEYS', 'evenkeel:*/probes}*')) as string[]
+      assert.ok(keys.length > 5, `${keys}`)
+      const kept = await Promise.all(keys.map((key) => server.command('PTTL', key)))
+      forever = keys.filter((_, i) => kept[i] === -1)
+      await instance!.end()
+      await server.command('FLUSHALL')
+      asked = []
+    }
+    assert.deepEqual(forever, [])
   }
 })
 
@@ -327,14 +346,7 @@ test('instances that ask different questions by one name have a schedule and a r
   second!.probe({ definition: 'e' })
   second!.lost = true
   await until(() => first!.counted() > 0 && second!.counted() > 0)
-  const from = instances.map((one) => one.counted())
-  const late = await over(1600)
-  for (const [i, { id, counted }] of instances
-    .map((one) => ({ id: one.id, counted: one.counted() }))
-    .entries()) {
-    const more = counted - from[i]!
-    assert.ok(more >= 4 && more <= 9 + late, `${id}: ${more} in 8 intervals`)
-  }
+  await Promise.all(instances.map(({ id }) => paced(6, { slow: 2.2, of: ({ by }) => by === id })))
   assert.deepEqual([first!.health, second!.health], ['0', '2'])
   assert.deepEqual(first!.said.concat(second!.said), [])
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1', 'backend/health/e/0-1'])
@@ -370,9 +382,8 @@ test('a dead peer costs one question more, and nobody is contradicted', async ()
   await until(() => instances.every((one) => one.counted() > 1))
   ill.add('a')
   await until(() => instances.every((one) => one.health === '2'))
-  asked = []
-  const late = await over(2000, 500)
-  assert.ok(asked.length >= 3 && asked.length <= 6 + late, `${asked.length} in 4 intervals`)
+  // All know it by now, so the one question more has been asked.
+  await paced(4, { every: 500 })
   ill.clear()
   await until(() => instances.every((one) => one.health === '0'))
   await sleep(600)
@@ -386,13 +397,8 @@ test('instances that know different peers have all of them asked', async () => {
   const first = new Instance('first', { peers: [1, 1] })
   const second = new Instance('second', { peers: [{ down: true }, 1, 1] })
   await sleep(400)
-  asked = []
-  const late = await over(1600)
-  const times = (peer: string) => asked.filter((one) => one.peer === peer).length
-  for (const peer of ['a', 'b', 'c']) {
-    assert.ok(times(peer) >= 4 && times(peer) <= 9 + late, `${peer}: ${times(peer)} in 8 intervals`)
-  }
-  assert.ok(first.counted(1) >= 5 && second.counted(1) >= 5)
+  await Promise.all(['a', 'b', 'c'].map((peer) => paced(6, { slow: 2.2, of: (one) => one.peer === peer })))
+  await until(() => first.counted(1) >= 5 && second.counted(1) >= 5)
 })
 
 test('a newcomer learns of an ill peer at once, and who found it', async () => {
@@ -431,10 +437,8 @@ test('a cluster has all keys of a queue in one slot', async () => {
   await using cluster = await redisCluster()
   make(2, { ports: cluster.nodes.map(({ port }) => port), cluster: true })
   await until(() => asked.length >= 2, 8000)
-  asked = []
-  const late = await over(1000)
-  assert.ok(asked.length >= 2 && asked.length <= 6 + late, `${asked.length} in 5 intervals`)
-  assert.ok(instances.every((instance) => instance.counted() >= 3))
+  await paced(5, { slow: 2.5 })
+  await until(() => instances.every((instance) => instance.counted() >= 3))
 })
 
 test('a probe of the instance is asked by each, and nothing of it is in Redis', async () => {
@@ -484,9 +488,7 @@ async function denied(rights: string, meet: (own: RedisServer) => Promise<void>)
 test('a server that does not say what it is keeps nobody from anything', async () => {
   await denied('-info', async () => {
     await until(() => asked.length >= 2)
-    asked = []
-    await sleep(800)
-    assert.ok(asked.length >= 5 && asked.length <= 10, `${asked.length} of two peers in 4 intervals`)
+    await Promise.all(['a', 'b'].map((peer) => paced(4, { slow: 2.5, of: (one) => one.peer === peer })))
   })
 })
 
@@ -498,7 +500,7 @@ test('where schedules are refused they are not asked for without end, and peers 
     await sleep(1000)
     const after = await refusals(own)
     assert.ok(after - before < 50, `${after - before} refusals in a second`)
-    assert.ok(asked.length >= 4, `${asked.length} of two peers in 5 intervals`)
+    await until(() => asked.length >= 4)
   })
 })
 

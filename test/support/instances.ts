@@ -60,7 +60,7 @@ export class Instances implements AsyncDisposable {
         const groups = await Promise.all(this.list.map((one) => sharedGroup(one, group)))
         return groups.every(({ fleet }) => fleet?.members === members)
       },
-      5000,
+      10_000,
     )
   }
 

@@ -21,7 +21,7 @@ export interface Logged {
 const unseen = new Set(['refused', 'unreachable', 'timeout_connect', 'dns', 'tls', 'stale'])
 
 /** How long what is in progress may take to be counted as over, milliseconds. */
-const settleMs = 2000
+const settleMs = 5000
 
 /** The program in front of scripted peers, with an access log that tells every attempt. */
 export class Lab {
@@ -224,7 +224,7 @@ export function spread(names: readonly string[]): string {
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,
-  withinMs = 3000,
+  withinMs = 10_000,
 ): Promise<void> {
   const end = performance.now() + withinMs
   while (!(await holds())) {

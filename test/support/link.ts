@@ -43,7 +43,7 @@ export class TestLink extends Link {
   }
 
   /** Resolves once it is up, or down. */
-  async became(up: boolean, within = 5000): Promise<void> {
+  async became(up: boolean, within = 10_000): Promise<void> {
     const until = performance.now() + within
     while (this.up !== up) {
       if (performance.now() > until) throw new Error(`not ${up ? 'up' : 'down'}: ${this.lines.join('; ')}`)
@@ -52,7 +52,7 @@ export class TestLink extends Link {
   }
 
   /** Resolves once it has said something that contains the text. */
-  async said(text: string, within = 5000): Promise<void> {
+  async said(text: string, within = 10_000): Promise<void> {
     const until = performance.now() + within
     while (!this.lines.some((line) => line.includes(text))) {
       if (performance.now() > until) throw new Error(`not said: ${text}, but ${this.lines.join('; ')}`)

@@ -209,7 +209,7 @@ http {
   }
 
   /** Waits until all instances share. */
-  async together(withinMs = 5000, instances = this.instances): Promise<void> {
+  async together(withinMs = 10_000, instances = this.instances): Promise<void> {
     const end = performance.now() + withinMs
     for (const instance of instances) {
       const left = () => Math.max(0, end - performance.now())
@@ -229,14 +229,14 @@ http {
   }
 
   /** Waits until no instance has Redis. */
-  async apart(withinMs = 3000, instances = this.instances): Promise<void> {
+  async apart(withinMs = 6000, instances = this.instances): Promise<void> {
     for (const instance of instances) {
       await eventually(`${instance.name} misses Redis`, async () => (await instance.up) === 0, withinMs)
     }
   }
 
   /** Asserts that each good peer is asked once an interval by all instances together. */
-  async oneProbe(withinMs = 5000): Promise<void> {
+  async oneProbe(withinMs = 10_000): Promise<void> {
     const window = 4 * this.probeMs
     const counts = (): number[] => this.good.map((peer) => peer.probesSince(performance.now() - window))
     await eventually(

@@ -7,8 +7,8 @@ import { freePort } from './free-port.ts'
 /** The launcher, as users start it. */
 export const launcher = new URL('../../sidecar/evenkeel', import.meta.url).pathname
 
-// A test file that is ended before its time must not leave programs behind.
-const children = new Set<ChildProcess>()
+/** Programs that run. A test file that is ended before its time must not leave them behind. */
+export const children: Set<ChildProcess> = new Set()
 process.on('exit', () => {
   for (const child of children) child.kill('SIGKILL')
 })
@@ -103,7 +103,7 @@ export class Sidecar implements AsyncDisposable {
   }
 
   /** Waits until what was written (either stream) matches; fails when the process ends or time runs out first. */
-  logged(pattern: RegExp, withinMs = 5000): Promise<RegExpMatchArray> {
+  logged(pattern: RegExp, withinMs = 10_000): Promise<RegExpMatchArray> {
     return this.#until(
       () => this.#stderr.match(pattern) ?? this.#stdout.match(pattern) ?? undefined,
       withinMs,
@@ -132,7 +132,7 @@ export class Sidecar implements AsyncDisposable {
     if (text !== undefined) await this.rewrite(text)
     const before = await this.generation()
     this.signal('SIGHUP')
-    const end = performance.now() + 5000
+    const end = performance.now() + 15_000
     while ((await this.generation()) <= before) {
       if (performance.now() > end) throw new Error(`not reloaded; standard error:\n${this.#stderr}`)
       await new Promise((resolve) => setTimeout(resolve, 10))

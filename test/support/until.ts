@@ -1,5 +1,5 @@
 /** Waits until something is so. @throws when that takes longer than `ms` */
-export async function until(so: () => boolean | Promise<boolean>, ms = 5000): Promise<void> {
+export async function until(so: () => boolean | Promise<boolean>, ms = 10_000): Promise<void> {
   const end = performance.now() + ms
   while (!(await so())) {
     if (performance.now() > end) throw new Error(`not so within ${ms} ms: ${so}`)

@@ -54,7 +54,7 @@ test('what threads held of a group that a reload has removed is given back when 
 })
 
 test('a thread that dies when the listeners have closed is not replaced, and nobody is let in', async () => {
-  await using a = await backend({ after: 1500, body: 'a' })
+  await using a = await backend({ after: 2500, body: 'a' })
   await using sidecar = await start(config({ groups: `upstream u { server ${a.address}; }` }), faults)
   const clients = await Promise.all(Array.from({ length: 16 }, () => dial(sidecar.port)))
   const replies = clients.map((client) => client.ask('/').then(({ status }) => status, String))

@@ -228,7 +228,7 @@ describe('instances share again', { concurrency: 4 }, () => {
       await until(() => both.every(({ members, numbers }) => members === 2 && numbers.lease[0]! > 1))
       await harm(groupKeys('evenkeel', 'app', name), `p${peerId(both[0].upstream.peers[0]!)}`, both)
       await sleep(120)
-      await wellAgain(both, 4000)
+      await wellAgain(both, 12_000)
     })
   }
 })
@@ -245,7 +245,7 @@ test('what is right is kept where Redis only refuses to read it', async (t) => {
   } finally {
     await server.command('ACL', 'SETUSER', 'default', '+hmget')
   }
-  await wellAgain(both, 2000)
+  await wellAgain(both, 6000)
   for (const { fleet, upstream, said } of both) {
     assert.equal(fleet.upstream(upstream)?.resets, 0)
     assert.equal(said.length, 2, said.join('\n'))

@@ -201,14 +201,27 @@ test('a peer that fails for ever is asked by one client each time its exclusion 
 })
 
 test('a full peer is not a failed one', async () => {
-  await using peer = await backend({ body: 'ok', after: 100 })
+  let open = () => {}
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  await using peer = await backend(async (x) => {
+    await gate
+    await x.reply({ body: 'ok' })
+  })
   await using front = await lab(
     `upstream peers { server ${peer.address} max_conns=2 max_fails=1; server 127.0.0.1:9 down; }
      server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
     [peer],
   )
-  const replies = await Promise.all(Array.from({ length: 20 }, () => ask(front.port)))
-  assert.equal(spread(replies.map((reply) => String(reply.status))), '200: 2, 502: 18')
+  const statuses: string[] = []
+  const asked = Array.from({ length: 20 }, async () => {
+    statuses.push(String((await ask(front.port)).status))
+  })
+  await eventually('all others are refused', () => statuses.length === 18)
+  open()
+  await Promise.all(asked)
+  assert.equal(spread(statuses), '200: 2, 502: 18')
   const { state, health } = (await front.peers('peers'))[peer.address]!
   assert.deepEqual({ state, fails: health.fails }, { state: 'up', fails: 0 })
   const metrics = await (await fetch(`${front.sidecar.admin}/metrics`)).text()

@@ -75,7 +75,9 @@ async function samples(pattern: RegExp): Promise<Record<string, number>> {
 async function answers(group: string): Promise<Record<string, number>> {
   const found = await samples(new RegExp(`^evenkeel_upstream_responses_total{upstream="${group}"`))
   return Object.fromEntries(
-    Object.entries(found).map(([name, value]) => [/code="(.*?)"/.exec(name)![1]!, value]),
+    Object.entries(found)
+      .filter(([, value]) => value > 0)
+      .map(([name, value]) => [/code="(.*?)"/.exec(name)![1]!, value]),
   )
 }
 

@@ -7,6 +7,7 @@ import { dial } from '../../support/client.ts'
 import { at, inFront, peers } from '../../support/configured.ts'
 import type { Lab } from '../../support/invariants.ts'
 import { seed } from '../../support/seed.ts'
+import { undisturbed } from '../../support/undisturbed.ts'
 
 /** Answers and the sum of their times to the header of each peer, over all groups. */
 async function measured({ sidecar }: Lab, list: readonly Backend[]) {
@@ -38,23 +39,24 @@ for (const [where, groups, clients, requests] of [
   ['idle peers', 16, 16, 160],
   ['busy peers', 1, 8, 250],
 ] as const) {
-  test(`the share of ${where} is inverse to the time to the header`, async () => {
-    await using two = await peers(2)
-    two.list[0]!.script = { body: 'A', after: 5 }
-    two.list[1]!.script = { body: 'B', after: 20 }
-    const example = await seed('least-time', at)
-    const names = Array.from({ length: groups }, (_, i) => (i === 0 ? 'backend' : `backend${i}`))
-    const upstreams = names.map((name) => example.replaceAll('backend', name)).join('\n')
-    const others = names.slice(1).map((name, i) => `location /${i + 1} { proxy_pass http://${name}; }`)
-    const locations = [`${keep} location / { proxy_pass http://backend; }`, ...others]
-    await using lab = await inFront(upstreams, two, locations.join(' '))
-    await share(lab, clients, 10)
-    const before = await measured(lab, two.list)
-    const found = await share(lab, clients, requests)
-    const after = await measured(lab, two.list)
-    const [a, b] = after.map(({ sum, count }, i) => (count - before[i]!.count) / (sum - before[i]!.sum))
-    const expected = a! / (a! + b!)
-    assert.ok(Math.abs(found - expected) < 0.03, `A's share is ${found}, by the times ${expected}`)
-    await lab.settle(clients * (requests + 10))
-  })
+  test(`the share of ${where} is inverse to the time to the header`, () =>
+    undisturbed(async () => {
+      await using two = await peers(2)
+      two.list[0]!.script = { body: 'A', after: 5 }
+      two.list[1]!.script = { body: 'B', after: 20 }
+      const example = await seed('least-time', at)
+      const names = Array.from({ length: groups }, (_, i) => (i === 0 ? 'backend' : `backend${i}`))
+      const upstreams = names.map((name) => example.replaceAll('backend', name)).join('\n')
+      const others = names.slice(1).map((name, i) => `location /${i + 1} { proxy_pass http://${name}; }`)
+      const locations = [`${keep} location / { proxy_pass http://backend; }`, ...others]
+      await using lab = await inFront(upstreams, two, locations.join(' '))
+      await share(lab, clients, 10)
+      const before = await measured(lab, two.list)
+      const found = await share(lab, clients, requests)
+      const after = await measured(lab, two.list)
+      const [a, b] = after.map(({ sum, count }, i) => (count - before[i]!.count) / (sum - before[i]!.sum))
+      const expected = a! / (a! + b!)
+      assert.ok(Math.abs(found - expected) < 0.03, `A's share is ${found}, by the times ${expected}`)
+      await lab.settle(clients * (requests + 10))
+    }))
 }

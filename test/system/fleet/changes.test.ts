@@ -46,7 +46,7 @@ test('an instance that is told to end is gone for the others at once, with its l
   fleet.list.shift()
   const endedAt = performance.now()
   await fleet.together('u', 1)
-  assert.ok(performance.now() - endedAt < 1000, 'long before the ttl')
+  assert.ok(performance.now() - endedAt < 2000, 'long before the ttl')
   await eventually('the other has its lease', async () => (await lease()) === limit && peer.busy === limit)
   await fleet.add(1)
   await fleet.together('u', 2)

@@ -9,6 +9,7 @@ import { type Instances, instances, sharedPeer, Visitors } from '../../support/i
 import { eventually } from '../../support/invariants.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
+import { undisturbed } from '../../support/undisturbed.ts'
 
 let redis: RedisServer
 before(async () => {
@@ -102,14 +103,23 @@ describe('of three instances', () => {
     await slow[Symbol.asyncDispose]()
     await rest.stop()
   })
-  beforeEach(async () => {
+  const quiet = async () => {
     slow.longest = 60_000
     slow.answer()
     await eventually('nothing is in progress', () => slow.peer.busy === 0)
     slow.peer.peak = 0
-  })
+  }
+  beforeEach(quiet)
+  /** A test of how soon something is so. */
+  const soon = (name: string, go: () => Promise<void>) =>
+    test(name, () =>
+      undisturbed(async () => {
+        await quiet()
+        await go()
+      }),
+    )
 
-  test('a burst of a fair part is served at once, whichever of them gets it', async () => {
+  soon('a burst of a fair part is served at once, whichever of them gets it', async () => {
     const { peer } = slow
     const fair = limit / 3
     const spread = async () => (await leases(fleet, peer)).every((lease) => lease === fair)
@@ -124,29 +134,32 @@ describe('of three instances', () => {
     }
   })
 
-  test('the peer has the whole limit and never more, whoever asks, and leases go where they are needed', async () => {
-    const { peer } = slow
-    slow.longest = 300
-    {
-      await using everywhere = new Visitors(fleet.list, 10, 1)
-      await eventually('it is full', () => peer.busy === limit, 5000)
-      await sleep(1000)
-      const shares = await leases(fleet, peer)
-      assert.ok(Math.min(...shares) >= 2, `each has something: ${shares}`)
-      assert.deepEqual(await everywhere.stop(), [])
-    }
-    for (const busy of [0, 2]) {
-      await using one = new Visitors([fleet.at(busy)], 20, 1)
-      const lease = async () => (await leases(fleet, peer))[busy]!
-      // Three times a fair part but for two places that the others keep for their next requests.
-      await eventually(`instance ${busy} has most`, async () => (await lease()) >= limit - 2, 12 * interval)
-      // Once nobody has asked the others for a while they keep none.
-      await eventually(`instance ${busy} alone fills it`, () => peer.busy === limit, 3000 + 12 * interval)
-      assert.deepEqual(await one.stop(), [])
-    }
-    assert.equal(peer.peak, limit, 'the most at once')
-    assert.ok(sum(await leases(fleet, peer)) <= limit)
-  })
+  soon(
+    'the peer has the whole limit and never more, whoever asks, and leases go where they are needed',
+    async () => {
+      const { peer } = slow
+      slow.longest = 300
+      {
+        await using everywhere = new Visitors(fleet.list, 10, 1)
+        await eventually('it is full', () => peer.busy === limit, 5000)
+        await sleep(1000)
+        const shares = await leases(fleet, peer)
+        assert.ok(Math.min(...shares) >= 2, `each has something: ${shares}`)
+        assert.deepEqual(await everywhere.stop(), [])
+      }
+      for (const busy of [0, 2]) {
+        await using one = new Visitors([fleet.at(busy)], 20, 1)
+        const lease = async () => (await leases(fleet, peer))[busy]!
+        // Three times a fair part but for two places that the others keep for their next requests.
+        await eventually(`instance ${busy} has most`, async () => (await lease()) >= limit - 2, 12 * interval)
+        // Once nobody has asked the others for a while they keep none.
+        await eventually(`instance ${busy} alone fills it`, () => peer.busy === limit, 3000 + 12 * interval)
+        assert.deepEqual(await one.stop(), [])
+      }
+      assert.equal(peer.peak, limit, 'the most at once')
+      assert.ok(sum(await leases(fleet, peer)) <= limit)
+    },
+  )
 
   test('an instance that stands still for long and goes on exceeds the limit by no more than it held', async () => {
     const { peer } = slow
