@@ -153,7 +153,9 @@ export function attemptDetail(attempt) {
       h('span', {}, h('b', {}, word), ` ${meaning ?? ''}`),
     ),
     attempt.next ? h('p', {}, 'The request went on to another attempt.') : null,
-    denial === undefined ? null : h('p', {}, h('b', {}, denial), ` ${denialReasons[denial] ?? ''}`),
+    denial === undefined || denial === word
+      ? null
+      : h('p', {}, h('b', {}, denial), ` ${denialReasons[denial] ?? ''}`),
     h(
       'dl',
       { class: 'pairs' },

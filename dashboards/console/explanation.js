@@ -78,6 +78,7 @@ export class Explanation {
         `Retries in ${budget.location}: ${rule}; ${now}, ${budget.allows ? 'another may go' : 'the budget is spent'}`,
       )
     }
+    lines.push(...splitLines(answer.split))
     this.#retries.replaceChildren(...lines.map((line) => h('li', {}, line)))
     setText(this.#text, answer.text)
   }
@@ -110,10 +111,28 @@ function peerLine(peer, standby) {
   )
 }
 
+/**
+ * How requests are split over the tracks, where they are.
+ * @param {any} split
+ */
+function splitLines(split) {
+  if (split === undefined) return []
+  const how = split.key === undefined ? 'each by itself' : `by the hash of ${split.key}`
+  const first = split.variable === undefined ? '' : `where ${split.variable} names a track there, else `
+  const lines = [`Requests are split: ${first}by percentages, ${how}`]
+  for (const { track, percent: meant, share, requests, fallbacks } of split.tracks) {
+    const gone = fallbacks === 0 ? '' : `, of which ${count(fallbacks)} went elsewhere`
+    lines.push(`Track ${track}: ${meant} %, now ${percent(share)}; ${count(requests)} requests${gone}`)
+  }
+  if (split.left > 0) lines.push(`${percent(split.left)} are left to the backups now`)
+  return lines
+}
+
 /** @param {PeerExplanation} peer */
 function remarks(peer) {
   const notes = []
   if (peer.backup) notes.push('backup')
+  if (peer.track !== 'stable') notes.push(`track ${peer.track}`)
   if (peer.fails > 0) notes.push(`${peer.fails} failed`)
   if (peer.fair_share !== undefined && peer.excluded === undefined)
     notes.push(`${percent(peer.fair_share)} by its time alone`)

@@ -40,6 +40,11 @@ export class Header {
   /** @param {Store} store */
   constructor(store) {
     this.#store = store
+    // What stays below it at the top has to know how high it is.
+    new ResizeObserver(([entry]) => {
+      const height = entry?.borderBoxSize[0]?.blockSize ?? 0
+      document.documentElement.style.setProperty('--top', `${height}px`)
+    }).observe(byId('top'))
     for (const { id, title, about } of facts) {
       const value = h('dd')
       const item = h('div', { 'data-tip': about }, h('dt', {}, title), value)

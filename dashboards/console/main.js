@@ -35,6 +35,8 @@ const linkState = { up: false, since: Date.now(), why: '', next: undefined, wait
 let edition = ''
 let outdated = false
 let due = false
+/** When anything was heard last. */
+let heardAt = Date.now()
 
 const views = new Views((view, rest) => {
   for (const one of [groups, config, fleet]) setHidden(one.element, one.element.id !== `view-${view}`)
@@ -96,6 +98,7 @@ const link = new Link({
   event(name, data) {
     // Described in told.js.
     const told = /** @type {any} */ (data)
+    heardAt = Date.now()
     if (name === 'layout') {
       if (store.takeLayout(told)) attempts.clear()
       if (edition === '') edition = told.page
@@ -115,8 +118,8 @@ const link = new Link({
   },
   down(why) {
     if (linkState.up || linkState.why === '') {
-      // What is shown is from the last state, and the link was lost at some time after it.
-      Object.assign(linkState, { up: false, since: Date.now() })
+      // It may have been lost at any time since something was last heard.
+      Object.assign(linkState, { up: false, since: heardAt })
       announce(`No link: ${why}.`)
     }
     linkState.why = why
