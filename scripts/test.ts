@@ -43,7 +43,7 @@ const sameNames = ['tests', 'suites', 'cancelled', 'skipped', 'todo'] as const
 const began = performance.now()
 
 // A file may hang in a way that its time limit does not end: as when a program that it has started holds its output.
-const patienceMs = 200_000
+const patienceMs = 240_000
 const watchdog = setTimeout(() => {
   tellFailures()
   console.error(`no test file has ended for ${patienceMs / 1000} s`)
@@ -80,7 +80,7 @@ async function runFile(path: string): Promise<void> {
   const events = run({
     files: [root + path],
     // A file that hangs is ended and counted as failed.
-    timeout: 120_000,
+    timeout: 180_000,
   })
   for await (const event of events) {
     if (event.type === 'test:stdout' || event.type === 'test:stderr') {

@@ -40,7 +40,13 @@ export class Watcher {
     return this.disturbed.some((one) => one.from < to && one.to > from)
   }
 
+  /** How long that was in all, milliseconds. */
+  get lost(): number {
+    return this.disturbed.reduce((sum, { from, to }) => sum + to - from, 0)
+  }
+
   stop(): void {
+    this.#look()
     clearInterval(this.#timer)
   }
 }
@@ -56,11 +62,11 @@ function waitedMs(pid: number): number {
 
 /**
  * Does what judges by times. Where it fails and the machine has kept it, or a program that it has started, waiting for a
- * processor meanwhile, that says nothing, and it is done again, four times in all. A failure on a machine that had time
+ * processor meanwhile, that says nothing, and it is done again, three times in all. A failure on a machine that had time
  * is a failure.
  */
 export async function undisturbed(go: () => Promise<void>): Promise<void> {
-  for (let left = 3; ; left--) {
+  for (let left = 2; ; left--) {
     const watcher = new Watcher()
     try {
       return await go()

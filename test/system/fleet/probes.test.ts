@@ -9,6 +9,7 @@ import { eventually } from '../../support/invariants.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { relay } from '../../support/relay.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
+import { undisturbed } from '../../support/undisturbed.ts'
 
 let redis: RedisServer
 before(async () => {
@@ -16,6 +17,15 @@ before(async () => {
 })
 after(() => redis.stop())
 beforeEach(() => redis.command('FLUSHALL'))
+
+/** A test of how often something is done. */
+const paced = (name: string, go: () => Promise<void>) =>
+  test(name, () =>
+    undisturbed(async () => {
+      await redis.command('FLUSHALL')
+      await go()
+    }),
+  )
 
 /** A peer that notes when it was probed, monotonic milliseconds. */
 async function probed() {
@@ -67,64 +77,70 @@ function longestGap(moments: readonly number[]): number {
   return Math.max(...moments.slice(1).map((moment, i) => moment - moments[i]!))
 }
 
-test('instances that start again and again leave one schedule, and the peer is asked once an interval', async () => {
-  await using target = await probed()
-  const text = config(target.peer.address, 400)
-  let all: Sidecar[] = []
-  const began = performance.now()
-  try {
-    for (let round = 0; round < 3; round++) {
-      all = await instances(2, text)
-      await sleep(800)
-      assert.equal(await schedules(), 1)
-      // In good order, and not.
-      if (round < 2) {
-        all[0]!.signal('SIGTERM')
-        all[1]!.signal(round === 0 ? 'SIGTERM' : 'SIGKILL')
-        await Promise.all(all.map(({ exited }) => exited))
+paced(
+  'instances that start again and again leave one schedule, and the peer is asked once an interval',
+  async () => {
+    await using target = await probed()
+    const text = config(target.peer.address, 400)
+    let all: Sidecar[] = []
+    const began = performance.now()
+    try {
+      for (let round = 0; round < 3; round++) {
+        all = await instances(2, text)
+        await sleep(800)
+        assert.equal(await schedules(), 1)
+        // In good order, and not.
+        if (round < 2) {
+          all[0]!.signal('SIGTERM')
+          all[1]!.signal(round === 0 ? 'SIGTERM' : 'SIGKILL')
+          await Promise.all(all.map(({ exited }) => exited))
+        }
       }
+      await sleep(800)
+      const from = performance.now()
+      await sleep(3200)
+      const count = target.since(from).length
+      assert.ok(count >= 6 && count <= 9, `${count} probes in eight intervals`)
+      assert.equal(await schedules(), 1)
+      const ever = target.since(began).length
+      const intervals = (performance.now() - began) / 400
+      assert.ok(ever <= intervals + 4, `${ever} probes in ${intervals} intervals`)
+    } finally {
+      await Promise.all(all.map((one) => one.stop()))
     }
-    await sleep(800)
-    const from = performance.now()
-    await sleep(3200)
-    const count = target.since(from).length
-    assert.ok(count >= 6 && count <= 9, `${count} probes in eight intervals`)
-    assert.equal(await schedules(), 1)
-    const ever = target.since(began).length
-    const intervals = (performance.now() - began) / 400
-    assert.ok(ever <= intervals + 4, `${ever} probes in ${intervals} intervals`)
-  } finally {
-    await Promise.all(all.map((one) => one.stop()))
-  }
-})
+  },
+)
 
-test('while Redis is out of reach for seconds no probe is later than an interval, and there is no burst', async () => {
-  await using target = await probed()
-  await using way = await relay(redis.port)
-  const all = await instances(2, config(target.peer.address, 500, `redis://127.0.0.1:${way.port} ttl=1s`))
-  try {
-    await sleep(1500)
-    const from = performance.now()
-    await way.refuse()
-    await eventually('both miss it', async () => (await fleetUp(all[0]!, 0)) && fleetUp(all[1]!, 0))
-    await sleep(4000)
-    const backAt = performance.now()
-    await way.heal()
-    await eventually('both have it', async () => (await fleetUp(all[0]!, 1)) && fleetUp(all[1]!, 1), 5000)
-    await sleep(3000)
-    const probes = target.since(from)
-    // The one interval that is due, and one more at most; with what a busy machine adds.
-    assert.ok(longestGap(probes) <= 2 * 500 + 250, `${longestGap(probes)} ms between two probes`)
-    const away = probes.filter((at) => at < backAt).length
-    assert.ok(away >= 12 && away <= 22, `${away} probes by two instances in about nine intervals`)
-    const last = target.since(performance.now() - 2000).length
-    assert.ok(last >= 3 && last <= 5, `${last} probes in four intervals`)
-    const burst = probes.filter((at) => at >= backAt && at < backAt + 500).length
-    assert.ok(burst <= 4, `${burst} probes within an interval of its return`)
-  } finally {
-    await Promise.all(all.map((one) => one.stop()))
-  }
-})
+paced(
+  'while Redis is out of reach for seconds no probe is later than an interval, and there is no burst',
+  async () => {
+    await using target = await probed()
+    await using way = await relay(redis.port)
+    const all = await instances(2, config(target.peer.address, 500, `redis://127.0.0.1:${way.port} ttl=1s`))
+    try {
+      await sleep(1500)
+      const from = performance.now()
+      await way.refuse()
+      await eventually('both miss it', async () => (await fleetUp(all[0]!, 0)) && fleetUp(all[1]!, 0))
+      await sleep(4000)
+      const backAt = performance.now()
+      await way.heal()
+      await eventually('both have it', async () => (await fleetUp(all[0]!, 1)) && fleetUp(all[1]!, 1), 5000)
+      await sleep(3000)
+      const probes = target.since(from)
+      // The one interval that is due, and one more at most; with what a busy machine adds.
+      assert.ok(longestGap(probes) <= 2 * 500 + 250, `${longestGap(probes)} ms between two probes`)
+      const away = probes.filter((at) => at < backAt).length
+      assert.ok(away >= 12 && away <= 22, `${away} probes by two instances in about nine intervals`)
+      const last = target.since(performance.now() - 2000).length
+      assert.ok(last >= 3 && last <= 5, `${last} probes in four intervals`)
+      const burst = probes.filter((at) => at >= backAt && at < backAt + 500).length
+      assert.ok(burst <= 4, `${burst} probes within an interval of its return`)
+    } finally {
+      await Promise.all(all.map((one) => one.stop()))
+    }
+  },
+)
 
 for (const [what, away] of [
   ['is gone', () => redis.kill()],
@@ -153,7 +169,7 @@ for (const [what, away] of [
   })
 }
 
-test('a shorter interval holds at once, without what the longer one had put off', async () => {
+paced('a shorter interval holds at once, without what the longer one had put off', async () => {
   await using target = await probed()
   const all = await instances(2, config(target.peer.address, 4000))
   try {

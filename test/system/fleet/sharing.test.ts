@@ -9,6 +9,7 @@ import { type Instances, instances, sharedGroup, sharedPeer, Visitors } from '..
 import { eventually } from '../../support/invariants.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
+import { Watcher } from '../../support/undisturbed.ts'
 
 /*
  * One fleet for all: two instances, later a third one that is configured in YAML, and one of another group beside them.
@@ -118,13 +119,16 @@ test('what two have learnt of the times of peers steers a third from its first r
   fleet.list.push(await third)
   const newcomer = fleet.at(2)
   const readyAt = performance.now()
+  // Without what the machine is busy with something else meanwhile.
+  const watcher = new Watcher()
   assert.equal((await fetch(`${newcomer.admin}/readyz`)).status, 200)
   await fleet.together('times', 3)
   const { avg, share } = (await sharedPeer(newcomer, at(1).address, 'times')).evenkeel
   assert.ok(avg > 40 && avg < 90, `it begins with ${avg} ms for the slow one`)
   assert.ok(share > 0.03 && share < 0.25, `which is to get ${share} of the requests`)
   assert.equal((await sharedPeer(alone, at(1).address, 'times')).evenkeel.share, 0.5)
-  assert.ok(performance.now() - readyAt < 1000, 'within a second')
+  watcher.stop()
+  assert.ok(performance.now() - readyAt - watcher.lost < 1000, 'within a second')
   const [first] = await Promise.all([slowOf100(newcomer), slowOf100(alone)])
   const likely = 100 * share
   assert.ok(
