@@ -3,9 +3,9 @@ import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Browser } from 'playwright-core'
 import { type DemoPeer, startDemoPeer, tempers } from '../../../sidecar/simulate/demo-peers.ts'
-import { clean, picture, soon, visit } from '../../support/browser.ts'
+import { clean, picture, soon, visit, type Watched } from '../../support/browser.ts'
 import { launchChromium } from '../../support/chromium.ts'
-import { excess } from '../../support/page-checks.js'
+import { excess, faint, focused, misreferred, nameless } from '../../support/page-checks.js'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 
 let browser: Browser
@@ -56,39 +56,68 @@ after(async () => {
   for (const peer of peers) await peer.close()
 })
 
-test('pictures at desk and at phone width, dark and light', async () => {
-  const looks = [
-    { width: 1440, height: 900, colorScheme: 'light' },
-    { width: 1440, height: 900, colorScheme: 'dark' },
-    { width: 390, height: 844, colorScheme: 'light' },
-    { width: 390, height: 844, colorScheme: 'dark' },
-  ] as const
+const looks = [
+  { width: 1440, height: 900, colorScheme: 'light' },
+  { width: 1440, height: 900, colorScheme: 'dark' },
+  { width: 390, height: 844, colorScheme: 'light' },
+  { width: 390, height: 844, colorScheme: 'dark' },
+] as const
+
+test('at desk and at phone width, dark and light, all has names, contrast, room and a visible focus', async () => {
   const visits = await Promise.all(
     looks.map(async ({ width, height, colorScheme }) => {
       const phone = width < 500 ? { isMobile: true, hasTouch: true, deviceScaleFactor: 2 } : {}
       return visit(browser, sidecar.admin, { viewport: { width, height }, colorScheme, ...phone })
     }),
   )
-  await wait(6000)
+  // Something to see in the charts.
+  await wait(4000)
   for (const [i, watched] of visits.entries()) {
-    const { page } = watched
     const { width, colorScheme } = looks[i]!
-    const name = `page-${width}-${colorScheme}`
-    await picture(page, name)
-    assert.ok((await page.evaluate(excess)) <= 0, `${name}: wider than the window`)
-    await page.locator('.peer-name').nth(2).click()
-    await page.getByRole('button', { name: 'Why there? demo' }).click()
-    await page.locator('.explanation tbody tr').first().waitFor(soon)
-    await wait(300)
-    await picture(page, `${name}-details`)
-    assert.ok((await page.evaluate(excess)) <= 0, `${name}: wider than the window with details`)
-    for (const view of ['attempts', 'config'] as const) {
-      await page.locator(`#views a[href="#${view}"]`).click()
-      await wait(600)
-      await picture(page, `${name}-${view}`, false)
-      assert.ok((await page.evaluate(excess)) <= 0, `${name}: wider than the window with ${view}`)
-    }
+    await inspect(watched, `page-${width}-${colorScheme}`)
     clean(watched)
-    await page.context().close()
+    await watched.page.context().close()
   }
 })
+
+/** Looks at all there is to see, and leaves pictures of it. */
+async function inspect({ page }: Watched, name: string): Promise<void> {
+  const look = async (view: string, whole = true) => {
+    await picture(page, `${name}${view}`, whole)
+    assert.deepEqual(await page.evaluate(faint), [], `${name}${view}: contrast`)
+    assert.deepEqual(await page.evaluate(nameless), [], `${name}${view}: names`)
+    assert.deepEqual(await page.evaluate(misreferred), [], `${name}${view}: ids`)
+    assert.ok((await page.evaluate(excess)) <= 0, `${name}${view}: wider than the window`)
+  }
+  // The question itself finds what is faint.
+  await page.evaluate(`{
+    const text = document.createElement('em')
+    text.append('faint')
+    text.style.color = 'light-dark(#aaa, #555)'
+    document.body.append(text)
+  }`)
+  assert.equal((await page.evaluate(faint)).length, 1)
+  await page.evaluate("document.querySelector('em').remove()")
+
+  await page.locator('.peer').first().waitFor()
+  await look('')
+  await page.locator('.peer-name').nth(2).click()
+  await page.getByRole('button', { name: 'Why there? demo' }).click()
+  await page.locator('.explanation tbody tr').first().waitFor({ timeout: 5000 })
+  await look('-details')
+  const unseen = []
+  for (let i = 0; i < 25; i++) {
+    await page.keyboard.press('Tab')
+    const { name, seen } = await page.evaluate(focused)
+    if (!seen && !name.startsWith('BODY')) unseen.push(name)
+  }
+  assert.deepEqual(unseen, [])
+  await page.locator('#views a[href="#attempts"]').click()
+  await page.locator('.attempt').first().waitFor(soon)
+  await look('-attempts', false)
+  await page.locator('#views a[href="#config"]').click()
+  await page.locator('.code li').first().waitFor(soon)
+  await look('-config', false)
+  await page.getByRole('button', { name: 'Keys and words' }).click()
+  await look('-help', false)
+}
