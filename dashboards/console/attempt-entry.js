@@ -68,7 +68,12 @@ export function entryLine(entry, several, id) {
       'data-look': look,
     },
     h('time', { class: 'a-time', datetime: new Date(attempt.at).toISOString() }, exactTime(attempt.at)),
-    h('span', { class: 'a-what' }, shape(lookShapes[look]), h('span', {}, outcome(attempt))),
+    h(
+      'span',
+      { class: 'a-what', 'data-word': attempt.reason ?? attempt.ending },
+      shape(lookShapes[look]),
+      h('span', {}, outcome(attempt)),
+    ),
     h(
       'span',
       { class: 'a-peer' },

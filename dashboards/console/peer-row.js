@@ -165,7 +165,7 @@ export class PeerRow {
     this.#badge(layout, group.layout.tracks.length > 1)
     setShape(this.#stateShape, stateShapes[state] ?? 'checking')
     setText(this.#state, state)
-    setAttribute(this.#cells.state, 'title', states[state])
+    setAttribute(this.#cells.state, 'data-tip', states[state])
     setText(this.#stateNote, stateNote(peer, now))
 
     const perSecond = peer.rate('attempts', ms)
@@ -186,7 +186,8 @@ export class PeerRow {
 
     const well = peer.well(ms)
     setText(this.#well, percent(well))
-    const { note, trouble } = wellNote(peer, now, ms)
+    const { note, about, trouble } = wellNote(peer, now, ms)
+    setAttribute(this.#cells.well, 'data-tip', about)
     setText(this.#wellNote, note)
     setAttribute(this.#cells.well, 'data-trouble', trouble ? 'yes' : undefined)
     this.#probing(now)
@@ -262,7 +263,7 @@ export class PeerRow {
       setShape(/** @type {SVGSVGElement} */ (line.firstChild), look)
       setAttribute(line, 'data-look', look)
       setText(/** @type {Node} */ (line.lastChild), probeText(probe, now))
-      setAttribute(line, 'title', probe.detail === '' ? undefined : probe.detail)
+      setAttribute(line, 'data-tip', probe.detail === '' ? undefined : probe.detail)
     }
     if (lines.length === 0) setText(this.#probes, '')
   }

@@ -3,6 +3,7 @@
  */
 
 import { ago, percent, rate, span } from './format.js'
+import { meaning } from './words.js'
 
 /** @typedef {import('./peer.js').Peer} Peer */
 
@@ -16,10 +17,15 @@ export function wellNote(peer, now, ms) {
   const [first, ...more] = peer.troubles(ms)
   if (first !== undefined) {
     const others = more.length > 0 ? ` and ${more.length} more` : ''
-    return { note: `${first.reason} ${rate(first.rate)}/s${others}`, trouble: true }
+    return {
+      note: `${first.reason} ${rate(first.rate)}/s${others}`,
+      about: meaning(first.reason),
+      trouble: true,
+    }
   }
   const last = peer.lastFailure
-  return { note: last === undefined ? '' : `${last.reason} ${ago(now - last.at)}`, trouble: false }
+  if (last === undefined) return { note: '', about: undefined, trouble: false }
+  return { note: `${last.reason} ${ago(now - last.at)}`, about: meaning(last.reason), trouble: false }
 }
 
 /**
