@@ -107,7 +107,8 @@ const link = new Link({
     else if (name === 'probes') store.takeProbes(told)
     else if (name === 'attempts') attempts.take(told)
     takeChanges()
-    if (name !== 'attempts') show()
+    // Between a layout and its numbers there is nothing to show.
+    if (name === 'state') show()
   },
   up() {
     if (linkState.why !== '') announce(`The link is back after ${span(Date.now() - linkState.since)}.`)

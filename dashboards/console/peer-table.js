@@ -5,9 +5,9 @@
 import { arrange, h, setAttribute, setHidden, setText } from './dom.js'
 import { count } from './format.js'
 import { PeerDetails } from './peer-details.js'
+import { PeerOrder } from './peer-order.js'
 import { columns, PeerRow } from './peer-row.js'
 import { chosen } from './settings.js'
-import { stateOrder } from './words.js'
 
 /** @typedef {import('./group.js').Group} Group */
 /** @typedef {import('./peer.js').Peer} Peer */
@@ -29,9 +29,9 @@ export class PeerTable {
   #open = new Map()
   /** @type {WeakMap<Element, PeerRow>} */
   #rowOf = new WeakMap()
-  /** @type {ColumnId | undefined} */
-  #sorted
-  #descending = true
+  #order = new PeerOrder()
+  /** @type {(peer: Peer) => boolean} */
+  #shown = () => true
   #headers
   #body
   #observer
@@ -69,17 +69,9 @@ export class PeerTable {
 
   /** @param {ColumnId} id */
   #sortBy(id) {
-    const falling = !['peer', 'state'].includes(id)
-    if (this.#sorted !== id) {
-      this.#sorted = id
-      this.#descending = falling
-    } else if (this.#descending === falling) this.#descending = !falling
-    else this.#sorted = undefined
-    for (const [name, header] of this.#headers) {
-      const order = this.#descending ? 'descending' : 'ascending'
-      setAttribute(header, 'aria-sort', name === this.#sorted ? order : 'none')
-    }
-    this.update((peer) => this.#rows.get(peer.key)?.element.isConnected ?? false)
+    this.#order.switch(id)
+    for (const [name, header] of this.#headers) setAttribute(header, 'aria-sort', this.#order.of(name))
+    this.update(this.#shown)
   }
 
   /** @param {IntersectionObserverEntry[]} entries */
@@ -117,7 +109,8 @@ export class PeerTable {
       this.#rows.delete(key)
       this.#close(key)
     }
-    const wanted = this.#sort(peers.filter(shown))
+    this.#shown = shown
+    const wanted = this.#order.sort(peers, this.#isRead).filter(shown)
     const rows = wanted.slice(0, most).map((peer) => this.#rows.get(peer.key) ?? this.#add(peer))
     this.#arrange(rows)
     setHidden(this.#more, wanted.length <= most)
@@ -186,21 +179,9 @@ export class PeerTable {
     for (const key of [...this.#open.keys()]) this.#close(key)
   }
 
-  /**
-   * @param {Peer[]} peers in the order of the configuration, in which those stay that are alike
-   * @returns {Peer[]}
-   */
-  #sort(peers) {
-    const by = this.#sorted
-    if (by === undefined) return peers
-    const values = new Map(peers.map((peer) => [peer, sortValue(peer, by)]))
-    const sign = this.#descending ? -1 : 1
-    return peers.sort((a, b) => {
-      const [x, y] = [values.get(a) ?? 0, values.get(b) ?? 0]
-      return (
-        sign * (typeof x === 'string' ? x.localeCompare(String(y), 'en', { numeric: true }) : x - Number(y))
-      )
-    })
+  /** Whether somebody has the focus in it, or the pointer over it: then nothing may move away. */
+  get #isRead() {
+    return this.#body.contains(document.activeElement) || this.#body.matches(':hover')
   }
 
   /** Up and down from one peer to the next; Escape closes the details around it. @param {KeyboardEvent} event */
@@ -226,33 +207,5 @@ export class PeerTable {
       button?.focus()
       return
     }
-  }
-}
-
-/**
- * What rows are sorted by.
- * @param {Peer} peer
- * @param {ColumnId} by
- * @returns {number | string}
- */
-function sortValue(peer, by) {
-  const ms = chosen().span
-  switch (by) {
-    case 'peer':
-      return peer.name
-    case 'state':
-      return stateOrder.indexOf(peer.state)
-    case 'share':
-      return peer.actualShare(ms) ?? -1
-    case 'rate':
-      return peer.rate('attempts', ms) ?? -1
-    case 'flight':
-      return peer.number('inFlight') ?? -1
-    case 'time':
-      return peer.mean('headerMs', 'headers', ms) ?? -1
-    case 'well':
-      return 1 - (peer.well(ms) ?? 1)
-    case 'probes':
-      return [...peer.probes.values()].some(({ passed }) => passed === false) ? 1 : 0
   }
 }

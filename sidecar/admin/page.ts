@@ -29,6 +29,7 @@ export const pageFiles = [
   'method-words.js',
   'peer-details.js',
   'peer-facts.js',
+  'peer-order.js',
   'peer-row.js',
   'peer-table.js',
   'peer-texts.js',

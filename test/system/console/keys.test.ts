@@ -78,6 +78,14 @@ test('everything can be done with the keyboard', async () => {
     'ascending',
   )
   assert.notEqual((await table.locator('.peer-name').allTextContents())[0], first)
+  // Where one is nothing moves away, though what is sorted by changes all the time.
+  await table.getByRole('button', { name: 'Attempts/s' }).focus()
+  await keyboard.press('Enter')
+  await table.locator('.peer-name').first().focus()
+  const held = await focus()
+  await traffic(20)
+  await page.waitForTimeout(1500)
+  assert.equal(await focus(), held)
   // From peer to peer, into the details and out of them.
   await table.locator('.peer-name').first().focus()
   await keyboard.press('j')
