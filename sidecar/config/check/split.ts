@@ -30,6 +30,11 @@ export function checkSplit(name: string, upstream: UpstreamBlock, reading: Readi
     if (!tracks.has(track)) fail(at('percent'), `no servers of track "${track}" in upstream "${name}"`)
   }
   const hundredths = Object.values(percent).reduce((sum, one) => sum + Math.round(100 * one), 0)
+  if (hundredths < 10_000 && Object.hasOwn(percent, stableTrack)) {
+    // It would get the rest too, and so more than is written.
+    const total = `percent total is ${hundredths / 100}%`
+    fail(at('percent'), `${total}, it must be 100% if "${stableTrack}" has a percentage`)
+  }
   if (hundredths < 10_000 && !tracks.has(stableTrack)) {
     const rest = (10_000 - hundredths) / 100
     fail(at('percent'), `no servers of track "${stableTrack}" in upstream "${name}" for the other ${rest}%`)

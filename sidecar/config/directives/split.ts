@@ -14,7 +14,7 @@ export const split = directive({
   in: ['upstream'],
   doc:
     "Which track of the group's servers a request goes to: the one that the variable names; else by percentages, the rest to `stable`. " +
-    "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. `0%` sends a track nothing for now. May stand twice, once with each.",
+    "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. `0%` sends a track nothing for now; where `stable` has a percentage, they are 100 % in all. May stand twice, once with each.",
   args: Type.Object({
     by: Type.Optional(variable),
     percent: Type.Optional(
