@@ -14,7 +14,7 @@ export const split = directive({
   in: ['upstream'],
   doc:
     "Which track of the group's servers a request goes to: the one that the variable names; else by percentages, the rest to `stable`. " +
-    "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. `0%` sends a track nothing for now; where `stable` has a percentage, they are 100 % in all. May stand twice, once with each.",
+    "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. Two decimals are the most; `0%` sends a track nothing for now; where `stable` has a percentage, they are 100 % in all. May stand twice, once with each.",
   args: Type.Object({
     by: Type.Optional(variable),
     percent: Type.Optional(
@@ -57,7 +57,9 @@ function partsOf(words: readonly string[]): Record<string, Part> {
   for (const word of words) {
     const [, name, value] = /^([^$=]*)=(.*)$/s.exec(word) ?? []
     if (name === undefined || value === undefined) {
-      if (!word.startsWith('$')) throw new Fault(`invalid parameter "${word}"`)
+      if (!word.startsWith('$')) {
+        throw new Fault(`invalid parameter "${word}", "$VARIABLE" or "TRACK=NUMBER%" is expected`)
+      }
       if ('by' in parts) throw new Fault('"split" directive is duplicate')
       parts['by'] = word
     } else if (name === keyWord) {
@@ -65,7 +67,7 @@ function partsOf(words: readonly string[]): Record<string, Part> {
       parts[keyWord] = value
     } else {
       if (name in percent) throw new Fault(`duplicate parameter "${name}"`)
-      if (!value.endsWith('%')) throw new Fault(`invalid percent value "${value}"`)
+      if (!value.endsWith('%')) throw new Fault(invalidPercent(value, true))
       percent[name] = value
       parts['percent'] = percent
     }
@@ -78,7 +80,14 @@ function partsOf(words: readonly string[]): Record<string, Part> {
  * @throws Fault in nginx's words for what is no percentage
  */
 function hundredthsOf(track: string, text: string): number {
-  const bare = text.endsWith('%') ? text.slice(0, -1) : text
-  if (!percentage.test(bare)) throw new Fault(`invalid percent value "${text}"`, `percent ${track}`)
+  const signed = text.endsWith('%')
+  const bare = signed ? text.slice(0, -1) : text
+  if (!percentage.test(bare)) throw new Fault(invalidPercent(text, signed), `percent ${track}`)
   return Math.round(100 * Number(bare))
+}
+
+/** @param sign whether `%` belongs to it: in YAML a number may stand alone */
+function invalidPercent(text: string, sign: boolean): string {
+  const wanted = `a number with at most two decimals${sign ? ' and "%"' : ''}`
+  return `invalid percent value "${text}", ${wanted} is expected`
 }
