@@ -10,7 +10,7 @@ const onTrial = { track: { not: 'stable' } }
 /** What is recorded of the tracks on trial, and of the one that they are compared with. */
 const trial = (of: Expr) => recorded(of.text, track, onTrial)
 const base = (of: Expr) => sum(group, recorded(of.text, track, stable))
-/** A hundred requests in ten minutes on either side. */
+/** A hundred attempts in ten minutes on either side. */
 const enough = [
   [track, where(trial(trackRate), '> 0.17')],
   [group, where(base(trackRate), '> 0.17')],
@@ -29,9 +29,9 @@ export const trackAlerts: readonly Alert[] = [
     and: [[track, where(between(moreErrors, '-', chance), '> 0')], ...enough],
     for: '5m',
     severity: 'warning',
-    summary: 'Track {{ $labels.track }} of {{ $labels.upstream }} has more errors than stable',
+    summary: 'Track {{ $labels.track }} of {{ $labels.upstream }} fails more often than stable',
     description:
-      'Its error ratio of the last 10 minutes is {{ $value | humanizePercentage }} above that of stable, which is more than chance explains.',
+      'Of its attempts of the last 10 minutes {{ $value | humanizePercentage }} more have failed than of those of stable, which is more than chance explains.',
   },
   {
     name: 'EvenkeelCanarySlower',

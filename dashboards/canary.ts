@@ -65,7 +65,7 @@ const compared: Row = {
   panels: [
     table({
       title: 'Tracks',
-      about: `One row a track. Below 100 samples nothing is said by the other columns. Differences are from \`${baseline}\` in the panels below.`,
+      about: `One row a track, by its attempts: a request that fails in one may end in another. Below 100 samples nothing is said by the other columns. Differences are from \`${baseline}\` in the panels below.`,
       span: 24,
       height: 6,
       rows: ofTrack,
@@ -99,7 +99,7 @@ const compared: Row = {
     }),
     lines({
       title: 'More errors than stable',
-      about: `Error ratio less that of \`${baseline}\`, and the bounds between which the difference lies 95 times in 100. While the band includes 0 nothing is proved; above 0 the track is worse. Few samples make it wide.`,
+      about: `Part of the attempts that failed, those that a retry made good too, less that of \`${baseline}\`, and the bounds between which the difference lies 95 times in 100. While the band includes 0 nothing is proved; above 0 the track is worse. Few samples make it wide.`,
       span: 8,
       unit: 'percentunit',
       dashed: '/ (from|to)$/',
@@ -112,7 +112,7 @@ const compared: Row = {
     }),
     lines({
       title: 'Slower than stable',
-      about: `Quantiles of the time of requests, by those of \`${baseline}\`: 1 is as fast, 1.1 is 10 % slower. They are read out of buckets, so look at the verdict for what is sure.`,
+      about: `Quantiles of the time to the last byte, by those of \`${baseline}\`: 1 is as fast, 1.1 is 10 % slower. They are read out of buckets, so look at the verdict for what is sure.`,
       span: 8,
       unit: 'short',
       queries: [
@@ -125,7 +125,7 @@ const compared: Row = {
     lines({
       title: 'Samples',
       about:
-        'Requests of each track in the window. The line is what the verdict wants as a rule: 100 on either side.',
+        'Attempts of each track in the window. The line is what the verdict wants as a rule: 100 on either side.',
       span: 8,
       unit: 'short',
       colours: trackSeries,

@@ -3,17 +3,14 @@
  * must be neither 0 nor NaN.
  */
 
-import { errorCodes } from './measures.ts'
 import {
   against,
   apply,
   between,
   complement,
   type Expr,
-  either,
   increase,
   type Matchers,
-  orZero,
   quantile,
   rate,
   ratio,
@@ -36,36 +33,34 @@ const responses = 'evenkeel_upstream_responses_total'
 const trial: Matchers = { track: { not: baseline } }
 const stable: Matchers = { track: baseline }
 
+/** Attempts, as the verdict on a canary counts them: a request that fails in a track may end in another. */
 function counted(by: typeof ofTrack | typeof ofGroup, matchers: Matchers = {}): Expr {
-  const ended = sum(by, increase(chosen(responses, matchers), window))
-  // There from the start, so that a track nobody has asked yet has 0 samples and not none.
-  const { code: _, ...track } = matchers
-  const sent = sum(by, increase(chosen('evenkeel_upstream_split_total', track), window))
-  return either(ended, scaled(sent, '*', 0))
+  return sum(by, increase(chosen('evenkeel_upstream_judged_attempts_total', matchers), window))
 }
 
-/** Requests of each track in the window. */
+function bad(by: typeof ofTrack | typeof ofGroup, matchers: Matchers = {}): Expr {
+  return sum(by, increase(chosen('evenkeel_upstream_failed_attempts_total', matchers), window))
+}
+
+/** Attempts of each track in the window. */
 export function seen(): Expr {
   return counted(ofTrack)
 }
 
-/** Those that ended in an error. */
+/** Those that failed, the ones that a retry made good too. */
 export function errorsSeen(): Expr {
-  return counted(ofTrack, { code: errorCodes })
+  return bad(ofTrack)
 }
 
-/** Time of the requests of each track in the window. */
+/** Time of the answers of each track in the window. */
 export function timeOver(q: number): Expr {
-  return quantile(
-    q,
-    sum([...ofTrack, 'le'], rate(chosen('evenkeel_upstream_request_seconds_bucket'), window)),
-  )
+  return quantile(q, sum([...ofTrack, 'le'], rate(chosen('evenkeel_peer_response_seconds_bucket'), window)))
 }
 
 /** Each track's quantile by that of the baseline. */
 export function latencyRatio(q: number): Expr {
   const buckets = (matchers: Matchers) =>
-    rate(chosen('evenkeel_upstream_request_seconds_bucket', matchers), window)
+    rate(chosen('evenkeel_peer_response_seconds_bucket', matchers), window)
   return against(
     quantile(q, sum([...ofTrack, 'le'], buckets(trial))),
     '/',
@@ -73,12 +68,11 @@ export function latencyRatio(q: number): Expr {
   )
 }
 
-/** Errors and requests of one side, one of each added for either outcome: with few samples 0 of 3 is not "never". */
+/** Errors and attempts of one side, one of each added for either outcome: with few samples 0 of 3 is not "never". */
 function proportion(by: typeof ofTrack | typeof ofGroup, matchers: Matchers): { p: Expr; variance: Expr } {
   const all = where(counted(by, matchers), '> 0')
-  const bad = orZero(counted(by, { ...matchers, code: errorCodes }), all)
   const n = scaled(all, '+', 2)
-  const p = between(scaled(bad, '+', 1), '/', n)
+  const p = between(scaled(bad(by, matchers), '+', 1), '/', n)
   return { p, variance: between(between(p, '*', complement(p)), '/', n) }
 }
 
@@ -93,7 +87,7 @@ export function errorDifference(which: 'is' | 'from' | 'to'): Expr {
   const difference = against(one.p, '-', other.p)
   if (which === 'is') {
     const plain = (by: typeof ofTrack | typeof ofGroup, matchers: Matchers) =>
-      ratio(counted(by, { ...matchers, code: errorCodes }), counted(by, matchers))
+      ratio(bad(by, matchers), counted(by, matchers))
     return against(plain(ofTrack, trial), '-', plain(ofGroup, stable))
   }
   const spread = scaled(apply('sqrt', against(one.variance, '+', other.variance)), '*', 1.96)

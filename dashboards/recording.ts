@@ -103,23 +103,26 @@ export function denialRatio(reason: string): Expr {
   return ratio(sum(group, those), sum(group, rate(series('evenkeel_upstream_requests_total'), '5m')))
 }
 
-/** Requests a second of each track, the part of them that ended in an error, and their time. */
+/**
+ * Attempts a second of each track, the part of them that failed, and the time of answers. Requests would not do: one that
+ * fails in a track may end in another.
+ */
 export const trackRate = record(
-  'namespace_upstream_track:evenkeel_upstream_responses:rate10m',
-  answered(track, '10m'),
+  'namespace_upstream_track:evenkeel_upstream_judged_attempts:rate10m',
+  sum(track, rate(series('evenkeel_upstream_judged_attempts_total'), '10m')),
 )
 export const trackErrors = record(
-  'namespace_upstream_track:evenkeel_upstream_errors:ratio_rate10m',
-  ratio(failed(track, '10m'), trackRate),
+  'namespace_upstream_track:evenkeel_upstream_failed_attempts:ratio_rate10m',
+  ratio(sum(track, rate(series('evenkeel_upstream_failed_attempts_total'), '10m')), trackRate),
 )
-/** Variance of that part: of so many requests in ten minutes chance makes this much. */
+/** Variance of that part: of so many attempts in ten minutes chance makes this much. */
 export const trackVariance = record(
-  'namespace_upstream_track:evenkeel_upstream_errors:variance10m',
+  'namespace_upstream_track:evenkeel_upstream_failed_attempts:variance10m',
   between(between(trackErrors, '*', complement(trackErrors)), '/', where(scaled(trackRate, '*', 600), '> 0')),
 )
 export const trackTime = record(
-  'namespace_upstream_track:evenkeel_upstream_request_seconds:p90_rate10m',
-  quantile(0.9, sum([...track, 'le'], rate(series('evenkeel_upstream_request_seconds_bucket'), '10m'))),
+  'namespace_upstream_track:evenkeel_peer_response_seconds:p90_rate10m',
+  quantile(0.9, sum([...track, 'le'], rate(series('evenkeel_peer_response_seconds_bucket'), '10m'))),
 )
 
 /** Peers of a group that each instance could pick, now or once they have a place: those that are full are alive. */

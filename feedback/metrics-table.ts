@@ -106,6 +106,20 @@ export const metricsTable: readonly Metric[] = [
     'track',
   ),
   group('hidden_failures_total', 'counter', 'Failed attempts of those requests.', 'track', 'track'),
+  group(
+    'judged_attempts_total',
+    'counter',
+    'Attempts that said something of their track: clients that left, and kept connections whose request was sent again, left out.',
+    'track',
+    'track',
+  ),
+  group(
+    'failed_attempts_total',
+    'counter',
+    'Those among them that failed or were answered 500 and above, whatever a retry made of them.',
+    'track',
+    'track',
+  ),
   group('split_total', 'counter', 'Requests that the split sent to the track.', 'track', 'track'),
   group(
     'split_fallbacks_total',

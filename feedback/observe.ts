@@ -144,12 +144,14 @@ export function observeRequest(call: Call): void {
   const exemplar = traceId === '' ? undefined : { traceId, spanId, ms, wallAt: Date.now() }
   // What a client who got a whole answer of no error did not see of it.
   const rescued = status < 500 && status !== 499 && !attempt?.failed
-  const hidden = rescued ? call.attempts.filter((one) => one.failed && one.upstream === upstream).length : 0
+  const hidden = rescued ? call.attempts.filter((one) => one.failed && one.upstream === upstream) : []
   zone.enter()
   track.answered(status, status === 101 ? undefined : ms, exemplar)
-  if (hidden > 0) {
-    track.add('rescued', 1)
-    track.add('hidden', hidden)
+  // Of the tracks that failed it, and not of the one that made it good.
+  for (const [i, { peer }] of hidden.entries()) {
+    const own = tracks.get(peer?.options.track ?? '')
+    if (i === 0) own?.add('rescued', 1)
+    own?.add('hidden', 1)
   }
   zone.leave()
 }
@@ -174,14 +176,20 @@ function countConnection({ reused, connectMs }: Attempt, { zone, index }: Peer):
 }
 
 /**
- * Keeps how it ended for a comparison of tracks. An attempt that a retry made good is a failure of its track, though its
- * client saw none; one that said nothing of the peer is left out. Times are those of whole answers, tunnels left out.
+ * Counts how it ended for its track, and keeps it for a comparison. An attempt that a retry made good is a failure of its
+ * track, though its client saw none; one that said nothing of the peer is left out. A connection that was closed as it was
+ * used again says nothing where the same peer is asked once more; where it cannot be, the client has got an error of it.
+ * Times are those of whole answers, tunnels left out.
  */
 function sampleTrack(attempt: Attempt, peer: Peer): void {
-  const reservoir = attempt.upstream.tracks.get(peer.options.track)?.reservoir
-  const { ending, peerStatus = 0, failed, next, responseMs } = attempt
-  if (reservoir === undefined || ending === 'aborted' || ending === 'stale') return
-  const bad = failed || next || peerStatus >= 500
+  const track = attempt.upstream.tracks.get(peer.options.track)
+  const { ending, peerStatus = 0, failed, next, resent, responseMs } = attempt
+  if (track === undefined || ending === 'aborted' || (ending === 'stale' && resent)) return
+  const bad = failed || next || ending === 'stale' || peerStatus >= 500
+  track.add('judged', 1)
+  if (bad) track.add('bad', 1)
+  const { reservoir } = track
+  if (reservoir === undefined) return
   const timed = !bad && ending === 'ok' && peerStatus !== 101
   reservoir.add(bad, timed ? responseMs : undefined, Date.now(), Math.random)
 }

@@ -71,6 +71,8 @@ export class Attempt {
   failed = false
   /** Whether the request was handed on to another peer after it, or could have been. */
   next = false
+  /** Whether the same peer is asked once more on a fresh connection, since it had closed the kept one. */
+  resent = false
   /** Detail for humans (`connect ECONNREFUSED 127.0.0.1:81`); empty when there is none. Never a metric label. */
   detail = ''
 

@@ -10,7 +10,7 @@ export const stableTrack = 'stable'
 /** Statuses 100 to 599 have a counter each; every other one shares the last. */
 const codes = 501
 const buckets = latencyBucketsMs.length + 1
-const counters = ['split', 'fallbacks', 'requestMs', 'rescued', 'hidden'] as const
+const counters = ['split', 'fallbacks', 'requestMs', 'rescued', 'hidden', 'judged', 'bad'] as const
 type Counter = (typeof counters)[number]
 const counterIndex = Object.fromEntries(counters.map((name, i) => [name, i])) as {
   // The list and the type's keys are the same list.
@@ -76,7 +76,8 @@ export class Track {
 
   /**
    * A number of its own: requests that the split sent here, those of them that went elsewhere since nobody was ready,
-   * time of all, those that ended well after failed attempts, and those attempts.
+   * time of all, those that ended well after failed attempts, and those attempts; attempts that said something of the
+   * track, and the bad ones among them.
    */
   get(counter: Counter): number {
     return this.#counters[counterIndex[counter]]!

@@ -77,6 +77,8 @@ export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
   ['evenkeel_upstream_request_seconds', requestTimes],
   ['evenkeel_upstream_rescued_total', ofTrack((track) => track.get('rescued'))],
   ['evenkeel_upstream_hidden_failures_total', ofTrack((track) => track.get('hidden'))],
+  ['evenkeel_upstream_judged_attempts_total', ofTrack((track) => track.get('judged'))],
+  ['evenkeel_upstream_failed_attempts_total', ofTrack((track) => track.get('bad'))],
   ['evenkeel_upstream_split_total', ofTrack((track) => track.get('split'))],
   ['evenkeel_upstream_split_fallbacks_total', ofTrack((track) => track.get('fallbacks'))],
   ['evenkeel_upstream_shadow_picks_total', ofShadow(({ picks }) => picks)],

@@ -250,6 +250,7 @@ export function settle(trial: Try, verdict: Verdict, failure: TryFailure | undef
   const { attempt } = trial
   attempt.failed = verdict.failed
   attempt.next = verdict.next
+  attempt.resent = verdict.resend
   attempt.reason = verdict.reason
   attempt.status = verdict.status
   if (failure) {

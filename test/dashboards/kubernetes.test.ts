@@ -336,6 +336,8 @@ interface Situation {
 const of = (track: string, more = '') =>
   `{namespace="shop",upstream="catalog",peer="p",track="${track}"${more}}`
 
+const ofTrack = (track: string, more = '') => of(track, more).replace(',peer="p"', '')
+
 /** Attempts of a track and how long they took, in the second bucket of two. */
 function traffic(track: string, attempts: number, ms: readonly [number, number]): Record<string, number> {
   const bucket = (le: string) => `evenkeel_peer_response_seconds_bucket${of(track, `,le="${le}"`)}`
@@ -343,7 +345,9 @@ function traffic(track: string, attempts: number, ms: readonly [number, number])
     [`evenkeel_peer_attempts_total${of(track)}`]: attempts,
     [`evenkeel_peer_succeeded_total${of(track)}`]: attempts,
     [`evenkeel_peer_responses_total${of(track, ',code="200"')}`]: attempts,
-    [`evenkeel_upstream_responses_total${of(track, ',code="200"').replace(',peer="p"', '')}`]: attempts,
+    [`evenkeel_upstream_responses_total${ofTrack(track, ',code="200"')}`]: attempts,
+    [`evenkeel_upstream_judged_attempts_total${ofTrack(track)}`]: attempts,
+    [`evenkeel_upstream_failed_attempts_total${ofTrack(track)}`]: 0,
     [bucket(String(ms[0] / 1000))]: 0,
     [bucket(String(ms[1] / 1000))]: attempts,
     [bucket('+Inf')]: attempts,
@@ -391,12 +395,8 @@ const situations: Readonly<Record<string, Situation>> = {
     series: {
       ...traffic('stable', 600, [100, 250]),
       ...traffic('canary', 60, [250, 500]),
-      [`evenkeel_peer_attempt_reasons_total${of('canary', ',reason="reset"')}`]: 6,
-      // Of which the status is counted already, and for which the client is to blame.
-      [`evenkeel_peer_attempt_reasons_total${of('canary', ',reason="http_503"')}`]: 6,
-      [`evenkeel_peer_attempt_reasons_total${of('canary', ',reason="client_abort"')}`]: 6,
-      [`evenkeel_peer_responses_total${of('canary', ',code="503"')}`]: 6,
-      [`evenkeel_upstream_responses_total{namespace="shop",upstream="catalog",track="canary",code="503"}`]: 3,
+      [`evenkeel_upstream_failed_attempts_total${ofTrack('canary')}`]: 12,
+      [`evenkeel_upstream_responses_total${ofTrack('canary', ',code="503"')}`]: 3,
     },
     gives: {
       attempts: 600,

@@ -328,6 +328,38 @@ test('counts failures that a client did not see, and none of those that it did',
   assert.equal(asked(404, 'http', 'ok'), '2 3')
 })
 
+test("a failure is its track's, whichever track makes it good", () => {
+  const upstream = group([1, { track: 'canary' }, { track: 'canary' }])
+  const [stable, first, second] = upstream.peers
+  const attempts = [
+    attempted(upstream, first!, 'error', 0),
+    attempted(upstream, second!, { ending: 'http', peerStatus: 503 }, 1),
+    attempted(upstream, stable!, { ending: 'ok', peerStatus: 200 }, 2),
+  ]
+  observeRequest(callFor('/', { status: 200, attempts }))
+  const told = Array.from(upstream.tracks.values(), (track) => [
+    track.name,
+    ...(['rescued', 'hidden', 'judged', 'bad'] as const).map((counter) => track.get(counter)),
+  ])
+  assert.deepEqual(told, [
+    ['stable', 0, 0, 1, 0],
+    ['canary', 1, 2, 2, 2],
+  ])
+})
+
+test("a kept connection that was closed is its track's error where the request could not be sent again", () => {
+  const upstream = group([1])
+  const [peer] = upstream.peers
+  const stable = upstream.tracks.get('stable')!
+  attempted(upstream, peer!, { ending: 'stale', reason: 'stale', resent: true }, 0)
+  assert.deepEqual([stable.get('judged'), stable.get('bad')], [0, 0])
+  attempted(upstream, peer!, { ending: 'stale', reason: 'stale' }, 1)
+  assert.deepEqual([stable.get('judged'), stable.get('bad')], [1, 1])
+  attempted(upstream, peer!, 'aborted', 2)
+  attempted(upstream, peer!, { ending: 'ok', peerStatus: 500 }, 3)
+  assert.deepEqual([stable.get('judged'), stable.get('bad')], [2, 2])
+})
+
 test('tells once that a peer is set aside, and once that it is back', () => {
   peerStateChannel.subscribe(hear)
   const upstream = group([{ max_fails: 2, fail_timeout: 1000 }, 1])

@@ -52,15 +52,16 @@ const times = (before: string, after: string, from: number): Given =>
     }),
   )
 
-/** Both tracks have so many requests a minute; errors and time are the canary's. */
+/** Both tracks have so many attempts a minute; errors and time are the canary's. */
 const tracks = (requests: number, errors: number, slow = false): Given => ({
-  [answers(200)]: grows(requests),
-  [answers(200, 'canary')]: grows(requests - errors),
-  [answers(500, 'canary')]: grows(errors),
+  [upstream('judged_attempts_total', 'track="stable"')]: grows(requests),
+  [upstream('failed_attempts_total', 'track="stable"')]: grows(0),
+  [upstream('judged_attempts_total', 'track="canary"')]: grows(requests),
+  [upstream('failed_attempts_total', 'track="canary"')]: grows(errors),
   ...Object.fromEntries(
     ['stable', 'canary'].flatMap((track) =>
       ['0.1', '0.25', '+Inf'].map((le) => [
-        upstream('request_seconds_bucket', `track="${track}",le="${le}"`),
+        `evenkeel_peer_response_seconds_bucket{instance="a",upstream="u",peer="p",track="${track}",le="${le}"}`,
         grows(slow && track === 'canary' && le === '0.1' ? 0 : requests),
       ]),
     ),

@@ -12,6 +12,7 @@ export type End =
       readonly reason?: AttemptReason
       readonly failed?: boolean
       readonly next?: boolean
+      readonly resent?: boolean
       readonly peerStatus?: number
     }
 
@@ -31,6 +32,7 @@ export function ended(attempt: Attempt, end: End, now: number): void {
   attempt.ending = more.ending
   attempt.failed = more.failed ?? failures.includes(more.ending)
   attempt.next = more.next ?? false
+  attempt.resent = more.resent ?? false
   attempt.reason = more.reason
   if (more.peerStatus !== undefined) attempt.peerStatus = more.peerStatus
   observe(attempt, undefined, now)
