@@ -165,10 +165,11 @@ function argument(directive: Directive, shape: Shape, name: string, part: Part, 
   if (directive.words?.includes(name)) return scalar(directive, shape, part)
   const value = readScalar(shape, part)
   if (value !== undefined) return value
-  const wanted = isVariable(shape)
-    ? `variable expected as the "${name}" argument`
-    : `invalid parameter "${token}"`
-  throw new Fault(wanted)
+  if (isVariable(shape)) throw new Fault(`variable expected as the "${name}" argument`)
+  // A pattern alone tells people little.
+  const { pattern, description } = shape
+  const rule = pattern === undefined || description === undefined ? '' : `, it must be ${description}`
+  throw new Fault(`invalid parameter "${token}"${rule}`)
 }
 
 function scalar(directive: Directive, shape: Shape, text: string): Value {

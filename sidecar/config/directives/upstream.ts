@@ -19,7 +19,9 @@ const groupDirectives = [
     name: 'server',
     in: ['upstream'],
     key: 'servers',
-    doc: 'A server of the group: `host[:port]`, `[v6][:port]` or `unix:/path`; a name stands for all its addresses.',
+    doc:
+      'A server of the group: `host[:port]`, `[v6][:port]` or `unix:/path`; a name stands for all its addresses. ' +
+      '`track` is 1 to 64 ASCII letters, digits, dots, underscores or hyphens.',
     default: 'weight=1 max_conns=0 max_fails=1 fail_timeout=10s slow_start=0 track=stable',
     args: Type.Object({
       address: line,
@@ -32,7 +34,12 @@ const groupDirectives = [
       backup: Type.Optional(flag),
       down: Type.Optional(flag),
       sid: Type.Optional(text),
-      track: Type.Optional(Type.String({ pattern: trackName.source })),
+      track: Type.Optional(
+        Type.String({
+          pattern: trackName.source,
+          description: '1 to 64 ASCII letters, digits, dots, underscores or hyphens',
+        }),
+      ),
     }),
     words: ['address'],
     many: true,
