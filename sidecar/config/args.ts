@@ -82,8 +82,9 @@ export function fromParts(directive: Directive, parts: Readonly<Record<string, P
  */
 export function fromInner(directive: Directive, name: string, read: (inner: Directive) => Value): Value {
   const inner = directive.inner?.find((one) => one.name === name)
-  if (inner === undefined) throw new Fault(`invalid parameter "${name}"`)
-  const value = read(inner)
+  if (inner === undefined) throw new Fault(directive.wrong?.(name) ?? `invalid parameter "${name}"`)
+  // Its messages name both: the line begins with the outer one.
+  const value = read({ ...inner, name: `${directive.name} ${name}` })
   return { [name]: isEmpty(value) ? true : value }
 }
 

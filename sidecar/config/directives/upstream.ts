@@ -139,6 +139,7 @@ const shadow = directive({
     'Metrics and `/explain` say what it would have done.',
   args: Type.Object({}),
   inner: everyMethod,
+  wrong: (method) => `unknown balancing method "${method}" in "shadow" directive`,
   syntax: 'shadow METHOD [PARAMETER …];',
 })
 
