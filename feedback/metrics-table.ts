@@ -131,10 +131,10 @@ export const metricsTable: readonly Metric[] = [
   group(
     'shadow_picks_total',
     'counter',
-    'Picks that the method and its shadow made, between peers whose average times are known.',
+    "Pairs of picks, the method's and its shadow's, of which both peers' average times are known.",
     'shadowPicks',
   ),
-  group('shadow_same_total', 'counter', 'Those of them that fell on the same peer.', 'shadowSame'),
+  group('shadow_same_total', 'counter', 'Pairs among these that fell on the same peer.', 'shadowSame'),
   group(
     'picked_expected_seconds_total',
     'counter',
@@ -270,7 +270,7 @@ export const metricsTable: readonly Metric[] = [
   peer(
     'shadow_picks_total',
     'counter',
-    'Picks that the shadow method would have made; absent without one.',
+    'All picks of the shadow method, with times known or not; absent without one.',
     'selected',
   ),
   peer('fleet_in_flight', 'gauge', 'Requests in progress at the peer from all instances.', 'fleet'),

@@ -5,9 +5,9 @@ import { rounded } from './tree.ts'
 export interface ShadowExplanation {
   /** With its arguments: `least_time header best`. */
   readonly method: string
-  /** Picks that both methods made, between peers whose average times are known. */
+  /** Pairs of picks, the own method's and its, of which both peers' average times are known. */
   readonly picks: number
-  /** Part of them that fell on the same peer, 0 to 1; undefined before the first. */
+  /** Part of these pairs that fell on the same peer, 0 to 1; undefined before the first. */
   readonly same: number | undefined
   /** Average time of the peers that were picked, and of those that it would have picked; undefined before the first. */
   readonly picked: number | undefined
@@ -21,7 +21,7 @@ export interface ShadowPeer {
   /** Chance that it would pick the peer next, and that the own method does. */
   readonly share: number
   readonly own: number
-  /** Times that it would have picked the peer. */
+  /** All its picks that fell on the peer, whether times are known or not. */
   readonly picks: number
   /** What it expects an answer to take; undefined where it does not estimate. */
   readonly expected: number | undefined
@@ -58,7 +58,7 @@ export function explainShadow(
 export function* shadowLines(about: ShadowExplanation): Generator<string> {
   const { method, picks, same, picked, instead, peers } = about
   const all = peers.reduce((sum, one) => sum + one.picks, 0)
-  yield `shadow ${method}: ${all} picks`
+  yield `shadow ${method}: ${all} picks in all`
   for (const { peer, share, own, picks: count, expected } of peers) {
     const past = all > 0 ? `, ${percent(count / all)} so far` : ''
     const time = expected === undefined ? '' : `, ${expected} ms expected`
@@ -66,7 +66,9 @@ export function* shadowLines(about: ShadowExplanation): Generator<string> {
   }
   if (same === undefined || picked === undefined || instead === undefined) return
   const change = picked > 0 ? ` (${instead < picked ? '' : '+'}${percent(instead / picked - 1)})` : ''
-  yield `  of ${picks} picks ${percent(same)} were the same; by the peers' averages ${instead} ms instead of ${picked} ms${change}`
+  const pairs = `${picks} pairs with the pick that was sent, both peers' times known`
+  const times = `by these averages ${instead} ms instead of ${picked} ms${change}`
+  yield `  ${pairs}: ${percent(same)} fell on the same peer; ${times}`
 }
 
 function percent(part: number): string {

@@ -236,10 +236,10 @@ test('a shadow says how it would split and what that would take, beside what hol
     ],
   })
   assert.deepEqual(explanation.text.split('\n').slice(3, 7), [
-    '  shadow least_time header best: 10 picks',
+    '  shadow least_time header best: 10 picks in all',
     '    a: 90.0 % instead of 50.0 %, 50.0 % so far, 12.5 ms expected',
     '    b: 10.0 % instead of 50.0 %, 50.0 % so far, 12.5 ms expected',
-    "    of 8 picks 75.0 % were the same; by the peers' averages 15 ms instead of 20 ms (-25.0 %)",
+    "    8 pairs with the pick that was sent, both peers' times known: 75.0 % fell on the same peer; by these averages 15 ms instead of 20 ms (-25.0 %)",
   ])
 })
 
@@ -249,7 +249,7 @@ test('a shadow that has picked nobody yet, and does not estimate, says no more t
   const { shadow: about, text } = explainUpstream(backend, now)
   assert.deepEqual([about!.same, about!.picked, about!.instead], [undefined, undefined, undefined])
   assert.deepEqual(text.split('\n').slice(3, 7), [
-    '  shadow least_time header best: 0 picks',
+    '  shadow least_time header best: 0 picks in all',
     '    a: 90.0 % instead of 50.0 %',
     '    b: 10.0 % instead of 50.0 %',
     '  retries: 0 in 0 requests, 0 waiting',

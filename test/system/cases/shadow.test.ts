@@ -81,8 +81,8 @@ test('least_time in the shadow of round robin says whom it would ask and what th
   assert.ok(Math.abs(shadow!.peers[0]!.share - 0.88) < 0.07)
   assert.equal(shadow!.peers[0]!.own, 0.5)
   const text = await (await fetch(`${sidecar.admin}/explain/u?format=text`)).text()
-  assert.match(text, /\n {2}shadow least_time last_byte: 320 picks\n/)
-  assert.match(text, /% were the same; by the peers' averages \S+ ms instead of \S+ ms \(-\d+\.\d %\)\n/)
+  assert.match(text, /\n {2}shadow least_time last_byte: 320 picks in all\n/)
+  assert.match(text, /% fell on the same peer; by these averages \S+ ms instead of \S+ ms \(-\d+\.\d %\)\n/)
 })
 
 /** Requests that the shadow has in flight: its shares are even only where there are none. */
