@@ -38,6 +38,10 @@ const bodyLimit = 16 * 1024
 const requestTimeoutMs = 10_000
 const silentTimeoutMs = 60_000
 const connectionLimit = 256
+/** What is said of a path that is not served; a readonly address has no list to point to. */
+const nothing = 'there is nothing here; "/" lists what there is'
+const nothingReadonly =
+  'this address is readonly: it serves /healthz, /readyz, /metrics, /status/ and /canary/UPSTREAM alone'
 
 /**
  * Opens the admin server on all its addresses, or on none: when one cannot be opened the others are closed again.
@@ -159,7 +163,7 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
         .header('allow', other === 'GET' ? 'GET, HEAD' : 'POST')
         .send({ error: 'method not allowed' })
     }
-    return reply.code(404).send({ error: 'there is nothing here; "/" lists what there is' })
+    return reply.code(404).send({ error: options.readonly ? nothingReadonly : nothing })
   })
   app.setErrorHandler((error: Error & { statusCode?: number }, request, reply) => {
     const status = error.statusCode ?? 500

@@ -273,6 +273,23 @@ test('a readonly address serves what a kubelet and Prometheus need, and nothing 
   assert.equal(await status('/reload', 'POST'), 404)
 })
 
+test('what a readonly address does not serve is answered with what it serves', async () => {
+  const from = facts({ groups: [group('u', { a: {} })] })
+  const errorAt = async (url: string, readonly: boolean): Promise<string> =>
+    (await ask(from, { url }, { readonly })).json().error
+  const error = await errorAt('/', true)
+  assert.match(error, /^this address is readonly: it serves /)
+  for (const url of ['/live', '/explain/u', '/config', '/nothing'])
+    assert.equal(await errorAt(url, true), error, url)
+  const named = error.match(/\/[\w/]+/g) ?? []
+  assert.equal(named.length, 5)
+  for (const path of named) {
+    const url = path.replace('UPSTREAM', 'u')
+    assert.equal((await ask(from, { url }, { readonly: true })).statusCode, 200, url)
+  }
+  assert.equal(await errorAt('/nothing', false), 'there is nothing here; "/" lists what there is')
+})
+
 test('listens on several addresses at once, each with its own rights', async () => {
   const admin = await startAdmin(
     [
