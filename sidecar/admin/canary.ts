@@ -38,8 +38,11 @@ export function canary(app: FastifyInstance, facts: Facts): void {
       try {
         query = readQuery(request.query)
       } catch (error) {
-        if (error instanceof BadQuery) return reply.code(400).send({ error: error.message })
-        throw error
+        if (!(error instanceof BadQuery)) throw error
+        reply.code(400)
+        // Whoever asked for text gets it, whatever else was wrong.
+        if (request.query['format'] === 'text') return reply.type('text/plain').send(`${error.message}\n`)
+        return reply.send({ error: error.message })
       }
       const answer = await compareTracks(group.upstream, query, facts)
       return query.format === 'text' ? reply.type('text/plain').send(answer.text) : reply.send(answer)

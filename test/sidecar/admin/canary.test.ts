@@ -185,6 +185,13 @@ test('a bad parameter is named', async () => {
   )
 })
 
+test('a bad parameter beside format=text is answered with text', async () => {
+  const response = await app({ groups: [pair()] }).inject('/canary/backend?window=30s&format=text')
+  assert.equal(response.statusCode, 400)
+  assert.match(response.headers['content-type'] as string, /^text\/plain/)
+  assert.equal(response.body, 'invalid "window" "30s": it is a time from 1m to 1h\n')
+})
+
 test('an unknown upstream is told apart, with those that there are', async () => {
   const response = await app({ groups: [pair()] }).inject('/canary/nothing?window=wrong')
   assert.equal(response.statusCode, 404)
