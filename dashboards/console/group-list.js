@@ -117,7 +117,7 @@ export class GroupList {
       return 'The program starts: no configuration is in force yet.'
     if (groups === 0) return 'The configuration has no group of peers: add an "upstream" and reload.'
     if (!trouble || text !== '') return 'Nothing fits the filter.'
-    return 'No trouble: every peer may be picked, and no attempt failed within the span.'
+    return 'No trouble: every peer may be picked and answers, and no attempt failed within the span.'
   }
 
   /** @param {Peer} peer @param {number} ms */
@@ -154,6 +154,7 @@ function groupHas({ name }, text) {
 }
 
 /** @param {Peer} peer @param {string} text lower case */
-function peerHas({ name, layout: { server, track }, state }, text) {
+function peerHas({ name, layout: { server, track }, state, waits }, text) {
+  if (waits !== undefined && 'silent or slow'.includes(text)) return true
   return state.startsWith(text) || [name, server, track].some((one) => one.toLowerCase().includes(text))
 }

@@ -5,13 +5,13 @@
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setText, shape } from './dom.js'
 import { Explanation } from './explanation.js'
-import { duration, rate } from './format.js'
+import { count, counted, duration, rate } from './format.js'
 import { GroupNotes } from './group-notes.js'
 import { GroupShadow, GroupTracks } from './group-tracks.js'
 import { lineMs } from './peer-row.js'
 import { PeerTable } from './peer-table.js'
 import { chosen } from './settings.js'
-import { stateOrder, stateShapes, states } from './words.js'
+import { stalled, stateOrder, stateShapes, states } from './words.js'
 
 /** @typedef {import('./group.js').Group} Group */
 
@@ -225,7 +225,9 @@ export class GroupSection {
   #summary() {
     const counts = this.group.states
     const items = stateOrder.filter((state) => counts.has(state))
-    const text = items.map((state) => `${counts.get(state)} ${state}`).join(' ')
+    const { peers, attempts } = this.group.waits
+    const waits = peers === 0 ? '' : `${counted(peers, 'peer')} silent or slow, ${count(attempts)} waiting`
+    const text = [...items.map((state) => `${counts.get(state)} ${state}`), waits].join(' ')
     if (this.#states.dataset['text'] === text) return
     this.#states.dataset['text'] = text
     this.#states.replaceChildren(
@@ -237,6 +239,16 @@ export class GroupSection {
           `${counts.get(state)} ${state}`,
         ),
       ),
+      ...(waits === ''
+        ? []
+        : [
+            h(
+              'span',
+              { class: 'state', 'data-state': 'waiting', 'data-tip': stalled },
+              shape('waiting'),
+              waits,
+            ),
+          ]),
     )
   }
 }

@@ -56,6 +56,12 @@ export class Group extends Tracked {
     return counts
   }
 
+  /** How many peers keep attempts waiting, and how many those are. */
+  get waits() {
+    const counts = this.peers.map(({ waits }) => waits?.count ?? 0).filter((count) => count > 0)
+    return { peers: counts.length, attempts: counts.reduce((sum, count) => sum + count, 0) }
+  }
+
   /**
    * How long requests took that ended within a span, as the buckets of the histogram tell: between two bounds it is
    * guessed that they are evenly spread.

@@ -89,8 +89,10 @@ export class Header {
     const ms = chosen().span
     const counts = new Map()
     let requests
+    let waiting = 0
     for (const group of groups) {
       for (const [state, number] of group.states) counts.set(state, (counts.get(state) ?? 0) + number)
+      waiting += group.waits.peers
       const one = group.rate('requests', ms)
       if (one !== undefined) requests = (requests ?? 0) + one
     }
@@ -98,6 +100,7 @@ export class Header {
     const states = stateOrder
       .filter((state) => counts.has(state))
       .map((state) => `${counts.get(state)} ${state}`)
+    if (waiting > 0) states.push(`${count(waiting)} silent or slow`)
     const total = requests === undefined ? '' : `, ${rate(requests)} requests/s`
     const text = `${counted(groups.length, 'group')}, ${counted(peers, 'peer')}: ${states.join(', ')}${total}`
     setText(byId('summary'), groups.length === 0 ? '' : text)

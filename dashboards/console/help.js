@@ -4,7 +4,7 @@
 
 import { byId, h, shape } from './dom.js'
 import { choose, chosen } from './settings.js'
-import { attemptReasons, denialReasons, stateOrder, stateShapes, states } from './words.js'
+import { attemptReasons, denialReasons, stalled, stateOrder, stateShapes, states } from './words.js'
 
 /** @type {readonly (readonly [keys: string[], does: string])[]} */
 const keys = [
@@ -56,6 +56,8 @@ function content() {
           h('dt', { class: 'state', 'data-state': state }, shape(stateShapes[state]), state),
           h('dd', {}, states[state]),
         ]),
+      h('dt', { class: 'state', 'data-state': 'waiting' }, shape('waiting'), 'silent or slow'),
+      h('dd', {}, stalled),
     ),
     h('h3', {}, 'Why an attempt did not end well'),
     glossary(attemptReasons),

@@ -4,6 +4,7 @@
 
 import { h, shape } from './dom.js'
 import { ago, bytes, count, counted, duration, percent, rate, setting, span, time } from './format.js'
+import { waitNote } from './peer-texts.js'
 import { chosen } from './settings.js'
 import { attemptReasons, meaning } from './words.js'
 
@@ -44,6 +45,8 @@ function atPresent(peer, answer) {
     ['Gets nothing', peer.excluded && h('span', {}, word(peer.excluded), ` ${meaning(peer.excluded) ?? ''}`)],
     ['Chance now', percent(peer.number('share'))],
     ['In flight', `${count(peer.number('inFlight') ?? 0)}${limit > 0 ? ` of ${count(limit)}` : ''}`],
+    ['Without a header', peer.waiting > 0 ? count(peer.waiting) : undefined],
+    ['Stalled', waitNote(peer) || undefined],
     [
       'Waiting',
       told.waiting > 0 ? `${count(told.waiting)}, for ${duration(told.waiting_age)} in all` : undefined,

@@ -75,7 +75,8 @@ function sortValue(peer, by) {
     case 'peer':
       return peer.name
     case 'state':
-      return stateOrder.indexOf(peer.state)
+      // One that keeps requests waiting comes before those that are in the same state and do not.
+      return stateOrder.indexOf(peer.state) - (peer.waits === undefined ? 0 : 0.5)
     case 'share':
       return peer.actualShare(ms) ?? -1
     case 'rate':

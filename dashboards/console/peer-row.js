@@ -5,9 +5,9 @@
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setShape, setStyle, setText, shape } from './dom.js'
 import { count, duration, percent, rate } from './format.js'
-import { probeText, stateNote, wellNote } from './peer-texts.js'
+import { probeText, stateNote, waitNote, wellNote } from './peer-texts.js'
 import { chosen } from './settings.js'
-import { stateShapes, states } from './words.js'
+import { stalled, stateShapes, states } from './words.js'
 
 /** @typedef {import('./peer.js').Peer} Peer */
 
@@ -63,6 +63,8 @@ export class PeerRow {
   #stateShape
   #state
   #stateNote
+  #waits
+  #waitsText
   #bar
   #share
   #intended
@@ -94,6 +96,13 @@ export class PeerRow {
     this.#stateShape = shape('checking')
     this.#state = h('span')
     this.#stateNote = h('small')
+    this.#waitsText = h('span')
+    this.#waits = h(
+      'span',
+      { class: 'state waits', 'data-state': 'waiting', 'data-tip': stalled, hidden: true },
+      shape('waiting'),
+      this.#waitsText,
+    )
     this.#bar = h('span', { class: 'bar-share', 'aria-hidden': 'true' }, h('i'), h('b'))
     this.#share = h('span')
     this.#intended = h('small')
@@ -120,6 +129,7 @@ export class PeerRow {
         { role: 'cell' },
         h('span', { class: 'state' }, this.#stateShape, this.#state),
         this.#stateNote,
+        this.#waits,
       ),
       share: h(
         'td',
@@ -167,6 +177,9 @@ export class PeerRow {
     setText(this.#state, state)
     setAttribute(this.#cells.state, 'data-tip', states[state])
     setText(this.#stateNote, stateNote(peer, now))
+    const waits = waitNote(peer)
+    setHidden(this.#waits, waits === '')
+    setText(this.#waitsText, waits)
 
     const perSecond = peer.rate('attempts', ms)
     setText(this.#rate, rate(perSecond))

@@ -2,7 +2,7 @@
  * The small print of a peer's line.
  */
 
-import { ago, percent, rate, span } from './format.js'
+import { ago, count, percent, rate, span } from './format.js'
 import { meaning } from './words.js'
 
 /** @typedef {import('./peer.js').Peer} Peer */
@@ -37,6 +37,13 @@ export function probeText({ probe, passed, detail, at }, now) {
   const when = ago(now - at)
   if (passed === false) return `${probe.name} ${when}${detail === '' ? '' : `: ${detail}`}`
   return `${probe.name} ${when}`
+}
+
+/** What waits there too long; empty where nothing does. @param {Peer} peer */
+export function waitNote({ waits }) {
+  if (waits === undefined) return ''
+  const what = `${count(waits.count)} ${waits.count === 1 ? 'waits' : 'wait'}`
+  return waits.silent ? `${what}, silent for ${span(waits.ms)}` : `${what}, ${span(waits.ms)} on average`
 }
 
 /**

@@ -20,6 +20,13 @@ const kept = [
   'shadowPicks',
 ]
 
+/** What waits this long, on average, and so many times longer than usual, is in trouble, milliseconds. */
+const waitedMs = 1000
+const waitedTimes = 10
+/** Or when nothing has come at all for so long, and so many times longer than usual, milliseconds. */
+const silentMs = 3000
+const silentTimes = 5
+
 export class Peer extends Tracked {
   /** @type {import('./group.js').Group} */
   group
@@ -33,6 +40,14 @@ export class Peer extends Tracked {
   probes = new Map()
   /** Since when its state is what it is; undefined: since before the page was opened. @type {number | undefined} */
   stateAt
+  /** Attempts whose header has not come yet. */
+  waiting = 0
+  /** Since when, while some wait, nothing has come or ended. @type {number | undefined} */
+  #silentAt
+  /** What stood at the last state: headers and attempts that have ended. */
+  #moved = ''
+  /** Of `answering`, what is of threads that died. */
+  #astray = Number.NEGATIVE_INFINITY
   /** The last failure that was seen. @type {{ reason: string, at: number } | undefined} */
   lastFailure
 
@@ -146,12 +161,45 @@ export class Peer extends Tracked {
       }
       this.keep(`reason ${reason}`, count)
     }
+    this.#wait(at)
     if (known ? this.state !== before : !first) this.stateAt = at
     return known && this.state !== before ? before : undefined
   }
 
+  /** Notes what waits. @param {number} at */
+  #wait(at) {
+    const inFlight = this.number('inFlight') ?? 0
+    const answering = this.number('answering') ?? 0
+    // As many at most have their header as are in progress.
+    this.#astray = Math.max(this.#astray, answering - inFlight)
+    const answered = Math.max(0, answering - Math.max(0, this.#astray))
+    this.waiting = Math.max(0, inFlight - answered)
+    const moved = `${this.number('headers')} ${(this.number('attempts') ?? 0) - inFlight}`
+    if (this.waiting === 0) this.#silentAt = undefined
+    else if (this.#silentAt === undefined || moved !== this.#moved) this.#silentAt = at
+    this.#moved = moved
+  }
+
+  /**
+   * What waits for a header longer than is usual here, so that the peer may have stalled; undefined where nothing does.
+   * A peer without requests in progress never does, nor one that sends an answer, however long.
+   * @returns {{ count: number, ms: number, silent: boolean } | undefined} for how long: on average, or `silent`, for
+   *   how long at least nothing has come at all
+   */
+  get waits() {
+    const { waiting: count } = this
+    if (count === 0) return undefined
+    const usual = this.number('headerTime') ?? 0
+    const ms = this.number('waited')
+    if (ms !== undefined && ms > Math.max(waitedMs, waitedTimes * usual)) return { count, ms, silent: false }
+    const silence = this.#silentAt === undefined ? 0 : this.store.now - this.#silentAt
+    if (silence < Math.max(silentMs, silentTimes * usual)) return undefined
+    return { count, ms: silence, silent: true }
+  }
+
   /** Whether somebody should look at it. @param {number} ms */
   inTrouble(ms) {
-    return !['up', 'recovering', 'draining'].includes(this.state) || this.troubles(ms).length > 0
+    if (!['up', 'recovering', 'draining'].includes(this.state)) return true
+    return this.waits !== undefined || this.troubles(ms).length > 0
   }
 }

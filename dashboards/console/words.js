@@ -86,6 +86,10 @@ export const picks = {
   single: 'since there is no other',
 }
 
+/** Said of a peer beside its state. */
+export const stalled =
+  'Attempts wait for the header of their answer far longer than is usual here: 10 times its average and more than 1 s on average, or nothing at all has come for 3 s and 5 times its average. Answers that have begun are not counted.'
+
 /** Shapes of the states, so that colour is not needed to tell them apart. @type {Readonly<Record<string, string>>} */
 export const stateShapes = {
   up: 'up',

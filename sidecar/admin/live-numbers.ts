@@ -2,10 +2,12 @@ import { mayRetry, recent } from '../../feedback/budget.ts'
 import { latencyBucketsMs } from '../../feedback/fields.ts'
 import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import { connsLimit, peerState, peerStates, throttle } from '../../feedback/health.ts'
+import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { attemptReasons, denialReasons, exclusionReasons } from '../../feedback/reasons.ts'
 import { reporting } from '../../feedback/report.ts'
 import type { Track } from '../../feedback/track.ts'
+import type { Zone } from '../../feedback/zone.ts'
 import type { BudgetFacts, ProbeFacts, UpstreamFacts } from './facts.ts'
 import { leftToBackups } from './series.ts'
 import { rounded } from './tree.ts'
@@ -43,6 +45,8 @@ export const peerColumns = [
   'reasons', // place in `words.reasons` and how often, in turn, of those that were
   'passedErrors', // answers 5xx that no rule took for a failure
   'shadowPicks', // how often the method that is tried beside the group's own would have picked it
+  'answering', // headers that came less attempts that ended with one; what threads held that died stays in it
+  'waited', // for how long those without a header have waited, on average; null where the method does not note it
 ] as const
 
 /** Numbers of a track, in this order. */
@@ -101,6 +105,7 @@ export function groupState(
   const shares = [...primary, ...backup.map((share) => left * share)]
   const shared = fleet?.upstream(upstream)
   const { shadow } = facts
+  const answered = endedWithHeader(zone)
   return {
     requests: zone.get('requests'),
     attempts: zone.get('tries'),
@@ -119,7 +124,7 @@ export function groupState(
       shared.resets,
     ],
     shadow: shadow && [shadow.picks, shadow.same, rounded(shadow.pickedMs), rounded(shadow.shadowMs)],
-    peers: peers.map((peer, i) => peerRow(facts, peer, shares[i] ?? 0, now)),
+    peers: peers.map((peer, i) => peerRow(facts, peer, shares[i] ?? 0, answered, now)),
   }
 }
 
@@ -145,7 +150,16 @@ function trackRow(track: Track): Row {
   ]
 }
 
-function peerRow(facts: UpstreamFacts, peer: Peer, share: number, now: number): Row {
+/** Attempts that ended after their header had come, by the index of their peer. */
+function endedWithHeader({ statuses, capacity }: Zone): Float64Array {
+  const ended = new Float64Array(capacity)
+  for (const column of statuses)
+    for (let index = 0; index < capacity; index++) ended[index]! += column[index]!
+  return ended
+}
+
+/** @param answered of `endedWithHeader` */
+function peerRow(facts: UpstreamFacts, peer: Peer, share: number, answered: Float64Array, now: number): Row {
   const { zone, index } = peer
   const numbers = zone.peers
   const { upstream } = facts
@@ -183,7 +197,15 @@ function peerRow(facts: UpstreamFacts, peer: Peer, share: number, now: number): 
     counted(zone.reasons, index),
     passedErrors(peer),
     facts.shadow?.picksOf(peer) ?? 0,
+    headers - (answered[index] ?? 0),
+    waited(peer, upstream.learning?.mode === 'header', now),
   ]
+}
+
+/** Where it is the last byte that is measured, an answer that has begun waits as well: that is not what is asked. */
+function waited(peer: Peer, atHeader: boolean, now: number): number | null {
+  const waiting = peer.zone.peers.waiting[peer.index]!
+  return atHeader && waiting > 0 ? Math.round(waitingAge(peer, now) / waiting) : null
 }
 
 const serverErrors = attemptReasons.flatMap((reason, r) => (/^http_5/.test(reason) ? [r] : []))

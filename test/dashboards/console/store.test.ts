@@ -4,6 +4,7 @@ import type { Peer } from '../../../dashboards/console/peer.js'
 import { Store } from '../../../dashboards/console/store.js'
 import { latencyBucketsMs } from '../../../feedback/fields.ts'
 import { attemptReasons } from '../../../feedback/reasons.ts'
+import type { Learning } from '../../../feedback/upstream.ts'
 import type { UpstreamFacts } from '../../../sidecar/admin/facts.ts'
 import { LiveState } from '../../../sidecar/admin/live-state.ts'
 import { facts, group, now, wall } from '../../sidecar/admin/facts.ts'
@@ -129,6 +130,82 @@ test('an answer 5xx that is passed on is no good end', () => {
   demo.upstream.zone.statuses[503 - 100]![0]! += 3
   scene.tell()
   assert.equal(scene.peer('a').grown('passedErrors', 10_000), 4)
+})
+
+test('a peer whose requests get no header is in trouble, and one that is idle or sends a long answer is not', () => {
+  const demo = group('demo', { silent: {}, idle: {}, long: {}, slow: {}, brisk: {} })
+  const { zone } = demo.upstream
+  const { conns, selected, headerTime } = zone.peers
+  const begin = (at: number) => {
+    conns[at]! += 1
+    selected[at]! += 1
+  }
+  const answer = (at: number) => {
+    zone.headerHistogram[0]![at]! += 1
+  }
+  const end = (at: number) => {
+    conns[at]! -= 1
+    zone.statuses[200 - 100]![at]! += 1
+  }
+  const scene = new Scene([demo])
+  // Where the usual time is long, so is the patience.
+  headerTime[3] = 2000
+  scene.tell()
+  for (const at of [0, 2, 3]) begin(at)
+  answer(2)
+  for (let second = 0; second < 9; second++) {
+    begin(4)
+    begin(4)
+    answer(4)
+    end(4)
+    scene.tell()
+  }
+  const found = (name: string) => scene.peer(name).waits
+  assert.deepEqual(found('silent'), { count: 1, ms: 8000, silent: true })
+  for (const name of ['idle', 'long', 'slow', 'brisk']) assert.equal(found(name), undefined, name)
+  assert.equal(scene.peer('silent').inTrouble(10_000), true)
+  assert.equal(scene.peer('long').inTrouble(10_000), false)
+  assert.deepEqual(scene.store.groups[0]!.waits, { peers: 1, attempts: 1 })
+  for (let second = 0; second < 3; second++) scene.tell()
+  assert.deepEqual(found('slow'), { count: 1, ms: 11_000, silent: true })
+  answer(0)
+  scene.tell()
+  assert.equal(found('silent'), undefined, 'its header has come')
+  end(0)
+  scene.tell(60_000)
+  begin(0)
+  scene.tell()
+  assert.equal(found('silent'), undefined, 'what begins after a pause has not waited for all of it')
+})
+
+test('an answer that a dead thread was sending does not hide what waits', () => {
+  const demo = group('demo', { a: {} })
+  const { zone } = demo.upstream
+  const scene = new Scene([demo])
+  zone.headerHistogram[0]![0]! += 1
+  scene.tell()
+  zone.peers.conns[0] = 1
+  for (let second = 0; second < 5; second++) scene.tell()
+  assert.equal(scene.peer('a').waits?.count, 1)
+})
+
+test('where the method notes how long attempts wait for the header, one that answers others is found too', () => {
+  const demo = group('demo', { a: {} }, { learning: { mode: 'header' } as Learning })
+  const { zone } = demo.upstream
+  zone.peers.headerTime[0] = 300
+  const scene = new Scene([demo])
+  scene.tell()
+  zone.peers.conns[0] = 2
+  zone.peers.waiting[0] = 2
+  zone.peers.startSum[0] = 2 * (now + 1000)
+  for (let second = 0; second < 4; second++) {
+    count(demo, 0, 5)
+    zone.headerHistogram[0]![0]! += 5
+    zone.statuses[200 - 100]![0]! += 5
+    scene.tell()
+    if (second === 2) assert.equal(scene.peer('a').waits, undefined)
+  }
+  assert.deepEqual(scene.peer('a').waits, { count: 2, ms: 4000, silent: false })
 })
 
 test('a change of state is told once, with the state before', () => {

@@ -117,3 +117,36 @@ test('a peer that probes find unhealthy is shown so, with what the last one saw,
   await row.locator('[data-look="passed"]').waitFor(soon)
   clean(watched)
 })
+
+test('a peer that stops answering is shown so, and those that are idle or send a long answer are not', async () => {
+  await using peers = new Backends()
+  const fine = await peers.add({ body: 'fine' })
+  const stuck = await peers.add({ body: 'stuck' })
+  await using sidecar = await start(config([fine, stuck], ['', 'max_fails=0']))
+  for (let i = 0; i < 4; i++) await fetch(sidecar.url).then((response) => response.text())
+  const watched = await visit(browser, sidecar.admin)
+  const { page } = watched
+  await watched.row(stuck.address).getByText('up', { exact: true }).waitFor()
+  stuck.script = () => new Promise(() => {})
+  fine.script = async (exchange) => {
+    await exchange.send('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
+    await new Promise(() => {})
+  }
+  const leave = new AbortController()
+  const asked = Array.from({ length: 4 }, () => fetch(sidecar.url, { signal: leave.signal }).catch(() => {}))
+  const found = page.locator('tr.peer .waits:visible')
+  await watched
+    .row(stuck.address)
+    .getByText(/^2 wait, silent for \d+ s$/)
+    .waitFor({ timeout: 6000 })
+  assert.equal(await found.count(), 1, 'only the peer that is stuck')
+  await page.locator('.states').getByText('1 peer silent or slow, 2 waiting').waitFor(soon)
+  await page.getByRole('button', { name: 'Trouble 1' }).click()
+  await watched.row(fine.address).waitFor({ state: 'detached', ...soon })
+  await watched.row(stuck.address).waitFor(soon)
+  assert.equal(await page.title(), '(1) evenkeel')
+  leave.abort()
+  await Promise.all(asked)
+  await page.getByText(/^No trouble: /).waitFor({ timeout: 4000 })
+  clean(watched)
+})
