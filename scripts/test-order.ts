@@ -54,7 +54,7 @@ const short: Need = [1, 0.9]
 
 /** Tests that judge programs by paces and times: they come last, where nobody takes much from anybody. */
 const judgesTimes = (file: string) =>
-  /system\/(?:fleet\/|scrape)|cases\/(?:balancing|feedback|least-time)\./.test(file)
+  /\/fleet\/|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time)\./.test(file)
 
 /** Processors that may be in use: by all files, and as long as one of them judges times. */
 const cores = 2

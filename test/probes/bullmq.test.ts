@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, test } from 'node:test'
+import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
@@ -10,6 +10,7 @@ import { TestBoard } from '../support/board.ts'
 import { answered, liveProbe, scriptedKind } from '../support/live-probe.ts'
 import { group, type PeerSketch } from '../support/peers.ts'
 import { type RedisServer, redisCluster, redisServer } from '../support/redis.ts'
+import { undisturbed } from '../support/undisturbed.ts'
 import { until } from '../support/until.ts'
 
 let server: RedisServer
@@ -22,16 +23,30 @@ let instances: Instance[] = []
 before(async () => {
   server = await redisServer()
 })
-after(() => server.stop())
-beforeEach(async () => {
-  asked = []
-  ill.clear()
-  await server.command('FLUSHALL')
+after(async () => {
+  await end()
+  await server.stop()
 })
-afterEach(async () => {
+
+async function end(): Promise<void> {
   await Promise.all(instances.map((instance) => instance.end()))
   instances = []
-})
+}
+
+/** A test of instances that come together and ask at a pace. */
+const timed = (name: string, go: () => Promise<void>) =>
+  test(name, () =>
+    undisturbed(async () => {
+      await end()
+      server.resume()
+      if (server.pid === undefined) await server.restart()
+      await server.command('FLUSHALL')
+      asked = []
+      ill.clear()
+      await go()
+      await end()
+    }),
+  )
 
 interface Sketch {
   readonly peers?: readonly PeerSketch[]
@@ -163,7 +178,7 @@ async function lengthOf(pattern: string): Promise<number> {
 }
 
 for (const count of [1, 3, 10]) {
-  test(`a peer gets one probe an interval of ${count} instance${count === 1 ? '' : 's'}`, async () => {
+  timed(`a peer gets one probe an interval of ${count} instance${count === 1 ? '' : 's'}`, async () => {
     make(count)
     await until(() => asked.length >= 2)
     asked = []
@@ -180,7 +195,7 @@ for (const count of [1, 3, 10]) {
   })
 }
 
-test('twenty restarts leave one schedule of a probe, and its pace', async () => {
+timed('twenty restarts leave one schedule of a probe, and its pace', async () => {
   const stays = new Instance('stays')
   for (let i = 0; i < 20; i++) {
     const instance = new Instance(`r${i}`)
@@ -193,7 +208,7 @@ test('twenty restarts leave one schedule of a probe, and its pace', async () => 
   await until(() => stays.counted() - before >= 4)
 })
 
-test('a job that stalls and is run again by another instance counts once', async () => {
+timed('a job that stalls and is run again by another instance counts once', async () => {
   let release = () => {}
   const options = { stalledAfter: 200 }
   const probe = { interval: 600, timeout: 4000 }
@@ -220,7 +235,7 @@ test('a job that stalls and is run again by another instance counts once', async
   assert.equal(slow.health, '2')
 })
 
-test('a shorter interval takes effect at once, without a burst', async () => {
+timed('a shorter interval takes effect at once, without a burst', async () => {
   make(2, { probe: { interval: 60_000 } })
   await sleep(300)
   for (const instance of instances) instance.probe({ interval: 200 })
@@ -230,7 +245,7 @@ test('a shorter interval takes effect at once, without a burst', async () => {
   assert.ok(Number(await server.command('ZCARD', delayed!)) <= 1, 'the old one is gone')
 })
 
-test('a schedule that was written by halves heals', async () => {
+timed('a schedule that was written by halves heals', async () => {
   const [instance] = make(2)
   await until(() => asked.length >= 2)
   for (const part of ['*:delayed', '*:repeat:*']) {
@@ -242,30 +257,33 @@ test('a schedule that was written by halves heals', async () => {
   }
 })
 
-test('while Redis is away each instance asks, not in step, and back again one does, without a burst', async () => {
-  make(5)
-  await until(() => asked.length >= 2)
-  await server.kill()
-  await sleep(100)
-  asked = []
-  await Promise.all(instances.map(({ id }) => paced(5, { slow: 2, of: ({ by }) => by === id })))
-  const marks = new Set(asked.map(({ at }) => Math.floor(at / 20)))
-  assert.ok(marks.size > asked.length / 3, 'spread')
-  await server.restart()
-  await until(() => instances.every(({ board }) => board.up))
-  await sleep(50)
-  await paced(5, { extra: 1 })
-  assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
-})
+timed(
+  'while Redis is away each instance asks, not in step, and back again one does, without a burst',
+  async () => {
+    make(5)
+    await until(() => asked.length >= 2)
+    await server.kill()
+    await sleep(100)
+    asked = []
+    await Promise.all(instances.map(({ id }) => paced(5, { slow: 2, of: ({ by }) => by === id })))
+    const marks = new Set(asked.map(({ at }) => Math.floor(at / 20)))
+    assert.ok(marks.size > asked.length / 3, 'spread')
+    await server.restart()
+    await until(() => instances.every(({ board }) => board.up))
+    await sleep(50)
+    await paced(5, { extra: 1 })
+    assert.deepEqual(await schedulers(), ['backend/health/d/0-1'])
+  },
+)
 
-test('a lost connection of BullMQ alone does not stop the probes', async () => {
+timed('a lost connection of BullMQ alone does not stop the probes', async () => {
   const [instance] = make(1)
   await until(() => asked.length >= 2)
   for (const client of instance!.board.opened) client.disconnect(true)
   await paced(5, { slow: 2.5 })
 })
 
-test('ends in time when Redis stands still, and when it is gone', async () => {
+timed('ends in time when Redis stands still, and when it is gone', async () => {
   for (const away of ['pause', 'kill'] as const) {
     const [instance] = make(1)
     await until(() => instance!.counted() > 0)
@@ -285,7 +303,7 @@ test('ends in time when Redis stands still, and when it is gone', async () => {
   }
 })
 
-test('ends in good order: no job is left behind, and no connection', async () => {
+timed('ends in good order: no job is left behind, and no connection', async () => {
   const [instance] = make(1, { probe: { timeout: 5000 } })
   await until(() => instance!.counted() > 0)
   instance!.hold = new Promise(() => {})
@@ -296,7 +314,7 @@ test('ends in good order: no job is left behind, and no connection', async () =>
   await until(() => instance!.board.opened.every(({ status }) => status === 'end'))
 })
 
-test('a schedule that nobody has any more is removed', async () => {
+timed('a schedule that nobody has any more is removed', async () => {
   const options = { announceEvery: 50, sweepEvery: 100, orphanAfter: 1000 }
   const [stays, goes] = make(2, { options })
   goes!.prober.use([])
@@ -310,7 +328,7 @@ test('a schedule that nobody has any more is removed', async () => {
   await until(() => stays!.counted() > before + 1)
 })
 
-test('what belongs to a queue is not kept forever', async () => {
+timed('what belongs to a queue is not kept forever', async () => {
   const [instance] = make(1, { options: { announceEvery: 50 } })
   await until(() => instance!.counted() > 1)
   instance!.probe({ interval: 100_000 })
@@ -320,7 +338,7 @@ test('what belongs to a queue is not kept forever', async () => {
   }
 })
 
-test('nor where an instance is killed, however long it was there', async () => {
+timed('nor where an instance is killed, however long it was there', async () => {
   for (const ms of [300, 1000]) {
     let forever: readonly string[] = ['unknown']
     // One that is killed in the moment between what BullMQ writes and what makes that end leaves it; few are.
@@ -341,7 +359,7 @@ test('nor where an instance is killed, however long it was there', async () => {
   }
 })
 
-test('instances that ask different questions by one name have a schedule and a result each', async () => {
+timed('instances that ask different questions by one name have a schedule and a result each', async () => {
   const [first, second] = make(2)
   second!.probe({ definition: 'e' })
   second!.lost = true
@@ -355,29 +373,32 @@ test('instances that ask different questions by one name have a schedule and a r
   await until(() => second!.health === '0')
 })
 
-test('one whose own way to a peer is broken takes it from the others once, and asks again when that is mended', async () => {
-  const probe = { interval: 100 }
-  const [one, two] = make(2, { probe })
-  await until(() => one!.counted() > 2 && two!.counted() > 2)
-  const lost = new Instance('lost', { probe })
-  lost.lost = true
-  await until(() => lost.said.length > 0)
-  const taken = () => one!.upstream.zone.peers.unhealthy[0]!
-  await until(() => one!.health === '0' && lost.health === '0', 500)
-  const from = performance.now()
-  await until(() => asked.some(({ by, at }) => by === 'lost' && at > from), 8000)
-  assert.ok(performance.now() - from > 700, 'not before ten intervals are over')
-  await sleep(500)
-  assert.ok(taken() <= 2, `${taken()} times`)
-  assert.equal(lost.said.length, 1)
-  assert.match(lost.said[0]!, /^probe "health" of peer a .* fails from here and passes at other instances/)
-  lost.lost = false
-  // The next try is after twice the time.
-  await until(() => lost.prober.about(lost.upstream.peers[0]!)[0]!.last?.by === undefined, 8000)
-  assert.equal(lost.health, '0')
-})
+timed(
+  'one whose own way to a peer is broken takes it from the others once, and asks again when that is mended',
+  async () => {
+    const probe = { interval: 100 }
+    const [one, two] = make(2, { probe })
+    await until(() => one!.counted() > 2 && two!.counted() > 2)
+    const lost = new Instance('lost', { probe })
+    lost.lost = true
+    await until(() => lost.said.length > 0)
+    const taken = () => one!.upstream.zone.peers.unhealthy[0]!
+    await until(() => one!.health === '0' && lost.health === '0', 500)
+    const from = performance.now()
+    await until(() => asked.some(({ by, at }) => by === 'lost' && at > from), 8000)
+    assert.ok(performance.now() - from > 700, 'not before ten intervals are over')
+    await sleep(500)
+    assert.ok(taken() <= 2, `${taken()} times`)
+    assert.equal(lost.said.length, 1)
+    assert.match(lost.said[0]!, /^probe "health" of peer a .* fails from here and passes at other instances/)
+    lost.lost = false
+    // The next try is after twice the time.
+    await until(() => lost.prober.about(lost.upstream.peers[0]!)[0]!.last?.by === undefined, 8000)
+    assert.equal(lost.health, '0')
+  },
+)
 
-test('a dead peer costs one question more, and nobody is contradicted', async () => {
+timed('a dead peer costs one question more, and nobody is contradicted', async () => {
   make(3, { probe: { interval: 500 } })
   await until(() => instances.every((one) => one.counted() > 1))
   ill.add('a')
@@ -393,7 +414,7 @@ test('a dead peer costs one question more, and nobody is contradicted', async ()
   )
 })
 
-test('instances that know different peers have all of them asked', async () => {
+timed('instances that know different peers have all of them asked', async () => {
   const first = new Instance('first', { peers: [1, 1] })
   const second = new Instance('second', { peers: [{ down: true }, 1, 1] })
   await sleep(400)
@@ -401,7 +422,7 @@ test('instances that know different peers have all of them asked', async () => {
   await until(() => first.counted(1) >= 5 && second.counted(1) >= 5)
 })
 
-test('a newcomer learns of an ill peer at once, and who found it', async () => {
+timed('a newcomer learns of an ill peer at once, and who found it', async () => {
   ill.add('a')
   const [first] = make(1, { probe: { interval: 2000, fails: 2 } })
   first!.probe({ interval: 100, fails: 2 })
@@ -416,7 +437,7 @@ test('a newcomer learns of an ill peer at once, and who found it', async () => {
   assert.deepEqual([facts!.last?.by, facts!.last?.passed], ['i0', false])
 })
 
-test('large groups are split, and each peer still gets one probe an interval', async () => {
+timed('large groups are split, and each peer still gets one probe an interval', async () => {
   make(2, { peers: Array<number>(120).fill(1), probe: { interval: 400 } })
   await until(() => new Set(asked.map(({ peer }) => peer)).size === 120)
   asked = []
@@ -433,7 +454,7 @@ test('large groups are split, and each peer still gets one probe an interval', a
   )
 })
 
-test('a cluster has all keys of a queue in one slot', async () => {
+timed('a cluster has all keys of a queue in one slot', async () => {
   await using cluster = await redisCluster()
   make(2, { ports: cluster.nodes.map(({ port }) => port), cluster: true })
   await until(() => asked.length >= 2, 8000)
@@ -441,7 +462,7 @@ test('a cluster has all keys of a queue in one slot', async () => {
   await until(() => instances.every((instance) => instance.counted() >= 3))
 })
 
-test('a probe of the instance is asked by each, and nothing of it is in Redis', async () => {
+timed('a probe of the instance is asked by each, and nothing of it is in Redis', async () => {
   make(2, { probe: { scope: 'instance' } })
   await sleep(700)
   for (const instance of instances) assert.ok(instance.counted() >= 2)
@@ -449,7 +470,7 @@ test('a probe of the instance is asked by each, and nothing of it is in Redis', 
   assert.ok(instances.every(({ board }) => board.opened.length === 0))
 })
 
-test('nothing is printed, whatever the server does with its memory', async () => {
+timed('nothing is printed, whatever the server does with its memory', async () => {
   await server.command('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru')
   const { warn, error } = console
   const printed: unknown[] = []
@@ -485,24 +506,27 @@ async function denied(rights: string, meet: (own: RedisServer) => Promise<void>)
   }
 }
 
-test('a server that does not say what it is keeps nobody from anything', async () => {
+timed('a server that does not say what it is keeps nobody from anything', async () => {
   await denied('-info', async () => {
     await until(() => asked.length >= 2)
     await Promise.all(['a', 'b'].map((peer) => paced(4, { slow: 2.5, of: (one) => one.peer === peer })))
   })
 })
 
-test('where schedules are refused they are not asked for without end, and peers are asked all the same', async () => {
-  await denied('resetkeys ~evenkeel:{app/backend}*', async (own) => {
-    await sleep(500)
-    asked = []
-    const before = await refusals(own)
-    await sleep(1000)
-    const after = await refusals(own)
-    assert.ok(after - before < 50, `${after - before} refusals in a second`)
-    await until(() => asked.length >= 4)
-  })
-})
+timed(
+  'where schedules are refused they are not asked for without end, and peers are asked all the same',
+  async () => {
+    await denied('resetkeys ~evenkeel:{app/backend}*', async (own) => {
+      await sleep(500)
+      asked = []
+      const before = await refusals(own)
+      await sleep(1000)
+      const after = await refusals(own)
+      assert.ok(after - before < 50, `${after - before} refusals in a second`)
+      await until(() => asked.length >= 4)
+    })
+  },
+)
 
 async function refusals(server: RedisServer): Promise<number> {
   const text = String(await server.command('INFO', 'stats'))

@@ -43,8 +43,8 @@ test('two ordinary files run at a time, and what judges times comes when few are
 })
 
 test('what only waits runs beside all others', () => {
-  const { together } = played([...heavy, 'test/probes/bullmq.test.ts'])
-  assert.deepEqual(together[0], ['test/a.test.ts', 'test/b.test.ts', 'test/probes/bullmq.test.ts'])
+  const { together } = played([...heavy, 'test/support/redis.test.ts'])
+  assert.deepEqual(together[0], ['test/a.test.ts', 'test/b.test.ts', 'test/support/redis.test.ts'])
 })
 
 test('a file that takes all there is runs alone, and none is left out', () => {
