@@ -138,6 +138,11 @@ export class Attempts {
     this.#add(held)
   }
 
+  /** Goes to the list, which holds still from then on. */
+  focusList() {
+    this.#list.element.focus()
+  }
+
   /** Stops the list, or lets it go on. */
   pause() {
     this.#paused = !this.#paused

@@ -45,6 +45,13 @@ export class GroupList {
     this.element = h('div', { id: 'view-groups' }, this.toolbar.element, this.#empty, this.#list)
   }
 
+  /** Goes to the first peer that is shown, unless one has the focus already. */
+  focusPeer() {
+    if (document.activeElement?.closest('.peers tbody')) return
+    const first = this.element.querySelector('.group-body:not([hidden]) .peer-name')
+    if (first instanceof HTMLElement) first.focus()
+  }
+
   /** Opens all, or closes all where any is open. */
   foldAll() {
     const sections = [...this.#sections.values()]
@@ -88,10 +95,10 @@ export class GroupList {
     for (const group of groups) {
       const section = this.#sections.get(group) ?? this.#add(group)
       const bad = group.peers.filter((peer) => peer.inTrouble(ms)).length
-      troubles += bad
+      troubles += bad + Number(group.canaryFails)
       const errors = (group.rate('serverErrors', ms) ?? 0) > 0
       const named = text === '' || groupHas(group, text) || group.peers.some((peer) => peerHas(peer, text))
-      if (named && (!trouble || bad > 0 || errors)) shown.push(section)
+      if (named && (!trouble || bad > 0 || errors || group.canaryFails)) shown.push(section)
     }
     arrange(
       this.#list,

@@ -5,7 +5,7 @@
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setText, shape } from './dom.js'
 import { Explanation } from './explanation.js'
-import { count, counted, duration, rate } from './format.js'
+import { count, counted, duration, rate, setting } from './format.js'
 import { GroupNotes } from './group-notes.js'
 import { GroupShadow, GroupTracks } from './group-tracks.js'
 import { lineMs } from './peer-row.js'
@@ -15,7 +15,7 @@ import { stalled, stateOrder, stateShapes, states } from './words.js'
 
 /** @typedef {import('./group.js').Group} Group */
 
-/** @type {readonly { name: string, title: string, about: string, read: (group: Group, ms: number) => string, trouble?: (group: Group, ms: number) => boolean }[]} */
+/** @type {readonly { name: string, title: string, about: string, read: (group: Group, ms: number) => string, more?: (group: Group, ms: number) => string, trouble?: (group: Group, ms: number) => boolean }[]} */
 const figures = [
   {
     name: 'requests',
@@ -39,20 +39,47 @@ const figures = [
   {
     name: 'median',
     title: 'p50',
-    about: 'Half of the requests took no longer, as the buckets of the histogram tell',
-    read: (group, ms) => timeText(group.quantile(0.5, ms)),
+    about: 'Half of the requests took no longer',
+    read: (group, ms) => quantileText(group, 0.5, ms),
+    more: (group, ms) => bucketText(group, 0.5, ms),
   },
   {
     name: 'tail',
     title: 'p99',
-    about: '99 of 100 requests took no longer, as the buckets of the histogram tell',
-    read: (group, ms) => timeText(group.quantile(0.99, ms)),
+    about: '99 of 100 requests took no longer',
+    read: (group, ms) => quantileText(group, 0.99, ms),
+    more: (group, ms) => bucketText(group, 0.99, ms),
   },
 ]
 
-/** @param {number | undefined} ms */
-function timeText(ms) {
-  return ms === Number.POSITIVE_INFINITY ? '>60 s' : duration(ms)
+/**
+ * A bound where only that is known: none took longer. Else a guess, between the two bounds of the bucket.
+ * @param {Group} group
+ * @param {number} part
+ * @param {number} ms
+ */
+function quantileText(group, part, ms) {
+  const found = group.bucketOf(part, ms)
+  if (found === undefined) return duration(undefined)
+  if (found.high === Number.POSITIVE_INFINITY) return `>${setting(found.low)}`
+  return found.top ? `≤${setting(found.high)}` : `~${duration(group.quantile(part, ms))}`
+}
+
+/**
+ * @param {Group} group
+ * @param {number} part
+ * @param {number} ms
+ */
+function bucketText(group, part, ms) {
+  const found = group.bucketOf(part, ms)
+  if (found === undefined) return ''
+  const { low, high, top } = found
+  if (high === Number.POSITIVE_INFINITY)
+    return `. The histogram tells only that it is more than ${setting(low)}.`
+  const bounds = `. The histogram tells that it is between ${setting(low)} and ${setting(high)}`
+  return top
+    ? `${bounds}, and that no request took longer than that.`
+    : `${bounds}; in between it is a guess.`
 }
 
 export class GroupSection {
@@ -194,10 +221,11 @@ export class GroupSection {
     const ms = chosen().span
     if (this.#method.textContent === '') this.describe('')
     this.#summary()
-    for (const { name, read, trouble } of figures) {
+    for (const { name, about, read, more, trouble } of figures) {
       const figure = this.#figures.get(name)
       if (figure === undefined) continue
       setText(figure.value, read(group, ms))
+      if (more !== undefined) setAttribute(figure.item, 'data-tip', about + more(group, ms))
       setAttribute(figure.item, 'data-trouble', trouble?.(group, ms) ? 'yes' : undefined)
     }
     draw(

@@ -3,7 +3,7 @@
  */
 
 import { h, setAttribute, setHidden, setText } from './dom.js'
-import { count, duration, percent, rate } from './format.js'
+import { count, duration, percent, rate, setting, span } from './format.js'
 import { failing, Poll } from './poll.js'
 import { chosen } from './settings.js'
 
@@ -66,7 +66,7 @@ export class GroupTracks {
     const several = tracks.length > 1
     setHidden(this.element, !several)
     if (several && open) this.#poll.start()
-    else this.#poll.stop()
+    else this.stop()
     if (!several) return
     const ms = chosen().span
     for (const track of this.#rows.keys()) {
@@ -97,6 +97,7 @@ export class GroupTracks {
 
   stop() {
     this.#poll.stop()
+    this.#group.verdict = undefined
   }
 
   /** @param {string} track */
@@ -107,17 +108,22 @@ export class GroupTracks {
     return cells
   }
 
-  /** @param {{ verdict: string, reason: string, text: string }} answer */
-  #judged({ verdict, reason, text }) {
+  /** @param {any} answer see sidecar/admin/canary-answer.ts */
+  #judged({ verdict, reason, text, baseline, canary, window, samples }) {
+    this.#group.verdict = verdict
     setHidden(this.#verdict, false)
     setText(this.#badge, verdict)
     setAttribute(this.#badge, 'data-verdict', verdict)
-    setText(this.#why, reason)
+    const medians = [samples.canary.median, samples.baseline.median]
+    const middle = medians.includes(undefined) ? '' : `; medians ${medians.map(duration).join(' and ')}`
+    const covered = `${span(1000 * window.covered)} of the last ${setting(1000 * window.asked)}`
+    setText(this.#why, `${reason} (${canary} against ${baseline}, ${covered}${middle})`)
     setText(this.#text, text)
   }
 
   /** @param {unknown} error */
   #unjudged(error) {
+    this.#group.verdict = undefined
     setText(this.#badge, 'no verdict')
     setAttribute(this.#badge, 'data-verdict', 'inconclusive')
     setText(this.#why, failing(error))

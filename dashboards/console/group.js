@@ -56,6 +56,14 @@ export class Group extends Tracked {
     return counts
   }
 
+  /** What was last said of its canary, as long as that is asked. @type {string | undefined} */
+  verdict
+
+  /** Whether its canary does worse. */
+  get canaryFails() {
+    return this.verdict === 'fail'
+  }
+
   /** How many peers keep attempts waiting, and how many those are. */
   get waits() {
     const counts = this.peers.map(({ waits }) => waits?.count ?? 0).filter((count) => count > 0)
@@ -70,6 +78,18 @@ export class Group extends Tracked {
    * @returns {number | undefined} undefined where none ended; Infinity beyond the last bound
    */
   quantile(part, ms) {
+    const found = this.bucketOf(part, ms)
+    return found && found.low + (found.high - found.low) * found.within
+  }
+
+  /**
+   * The bucket of the histogram in which that quantile lies: that is all that is known of it for sure.
+   * @param {number} part
+   * @param {number} ms
+   * @returns {{ low: number, high: number, within: number, top: boolean } | undefined} `within` how far into it, 0 to 1;
+   *   `top` where no request took longer than its upper bound
+   */
+  bucketOf(part, ms) {
     const bounds = this.store.layout?.words.buckets ?? []
     const counts = Array.from({ length: bounds.length + 1 }, (_, at) => this.grown(`duration ${at}`, ms) ?? 0)
     const all = counts.reduce((sum, one) => sum + one, 0)
@@ -79,11 +99,11 @@ export class Group extends Tracked {
       if (count > 0 && below + count >= part * all) {
         const low = at === 0 ? 0 : bounds[at - 1]
         const high = bounds[at] ?? Number.POSITIVE_INFINITY
-        return low + ((high - low) * (part * all - below)) / count
+        return { low, high, within: (part * all - below) / count, top: below + count >= all }
       }
       below += count
     }
-    return Number.POSITIVE_INFINITY
+    return undefined
   }
 
   /**

@@ -14,7 +14,7 @@ const keys = [
   [['a'], 'attempts'],
   [['c'], 'configuration'],
   [['f'], 'fleet'],
-  [['j', 'k'], 'next and previous peer, or attempt in the list; the arrows do the same'],
+  [['j', 'k'], 'to the first peer, or into the list of attempts, and there on and back, as the arrows do'],
   [['Enter'], 'open what has the focus'],
   [['Esc'], 'close details, or a dialog'],
   [['w'], 'why a request would go where it would go'],
@@ -31,13 +31,15 @@ function dialog() {
 
 export function openHelp() {
   const help = dialog()
-  if (help.childElementCount === 0) help.append(...content())
+  if (!help.open) help.replaceChildren(...content())
   if (!help.open) help.showModal()
 }
 
 function content() {
   const close = h('button', { type: 'button', autofocus: true, onclick: () => dialog().close() }, 'Close')
-  const lines = keys.flatMap(([names, does]) => [
+  const fleet = !document.querySelector('#views a[href="#fleet"]')?.hasAttribute('hidden')
+  const listed = keys.filter(([[key]]) => key !== 'f' || fleet)
+  const lines = listed.flatMap(([names, does]) => [
     h('dt', {}, ...names.map((name) => h('kbd', {}, name))),
     h('dd', {}, does),
   ])

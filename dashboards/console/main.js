@@ -65,7 +65,10 @@ function show() {
 function title() {
   const ms = chosen().span
   let troubles = 0
-  for (const { peers } of store.groups) for (const peer of peers) if (peer.inTrouble(ms)) troubles += 1
+  for (const { peers, canaryFails } of store.groups) {
+    troubles += Number(canaryFails)
+    for (const peer of peers) if (peer.inTrouble(ms)) troubles += 1
+  }
   const lost = !linkState.up && linkState.why !== ''
   const prefix = lost ? '(no link) ' : troubles > 0 ? `(${troubles}) ` : ''
   const text = `${prefix}evenkeel`
@@ -152,6 +155,12 @@ function search() {
   }
 }
 
+/** Goes into what one moves about in, where the focus is elsewhere. */
+function enter() {
+  if (views.current === 'groups') groups.focusPeer()
+  if (views.current === 'attempts') attempts.focusList()
+}
+
 /** @param {import('./views.js').View} view */
 const go = (view) => () => views.go(view)
 listenToKeys({
@@ -160,7 +169,9 @@ listenToKeys({
   g: go('groups'),
   a: go('attempts'),
   c: go('config'),
-  f: () => fleet.there && views.go('fleet'),
+  f: () => (fleet.there ? views.go('fleet') : announce('There is no fleet.')),
+  j: enter,
+  k: enter,
   w: () => groups.current?.explain(),
   t: () => groups.toolbar.troubleOnly(),
   s: () => groups.toolbar.nextSpan(),

@@ -38,7 +38,7 @@ export class PeerDetails {
     this.#poll = new Poll(
       path,
       (answer) => {
-        this.#told = answer
+        this.#told = { ...answer, askedAt: peer.store.now }
         setText(this.#error, '')
         this.update()
       },

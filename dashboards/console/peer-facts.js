@@ -51,10 +51,10 @@ function atPresent(peer, answer) {
       'Waiting',
       told.waiting > 0 ? `${count(told.waiting)}, for ${duration(told.waiting_age)} in all` : undefined,
     ],
-    ['Average', spent(peer.number('average'))],
+    ['Average', moving(peer.number('average'), 'of what the method learns, at its own pace')],
     ['Expected', peer.number('expected') === undefined ? undefined : duration(peer.number('expected'))],
-    ['Header, average', spent(peer.number('headerTime'))],
-    ['Response, average', spent(peer.number('responseTime'))],
+    ['Header, average', moving(peer.number('headerTime'), fading)],
+    ['Response, average', moving(peer.number('responseTime'), fading)],
     ['Succeeds', percent(peer.number('ok'))],
     ['Slow start', ramp < 1 ? `at ${percent(ramp)} of its weight` : undefined],
   ]
@@ -99,11 +99,14 @@ function sinceTheStart(peer, answer) {
 /** @param {Peer} peer @param {any} answer @param {number} now */
 function healthOf(peer, answer, now) {
   const health = answer?.health ?? {}
+  // While it is away that goes on since the program was asked.
+  const since = health.downstart === undefined ? 0 : Math.max(0, now - answer.askedAt)
+  const away = (health.downtime ?? 0) + since
   const last = peer.lastFailure
   /** @type {Fact[]} */
   const facts = [
     ['Set aside', health.unavailable === undefined ? undefined : counted(health.unavailable, 'time')],
-    ['Away in all', health.downtime > 0 ? duration(health.downtime) : undefined],
+    ['Away in all', away > 0 ? duration(away) : undefined],
     ['Away since', health.downstart === undefined ? undefined : time(health.downstart * 1000)],
     [
       'Failures now',
@@ -264,7 +267,14 @@ function block({ title, facts }) {
   return h('section', { class: 'block' }, h('h3', {}, title), h('dl', { class: 'pairs' }, ...pairs))
 }
 
-/** 0 says that there is none yet. @param {number | undefined} ms */
-function spent(ms) {
-  return ms ? duration(ms) : undefined
+/** What the averages for the status tree go by. */
+const fading = 'of good answers; an old one fades by response_time_factor, with each new one alone'
+
+/**
+ * A moving average, and what moves it: two of them may differ a lot, as each forgets in its own way.
+ * @param {number | undefined} ms 0 says that there is none yet
+ * @param {string} how
+ */
+function moving(ms, how) {
+  return ms ? h('span', {}, duration(ms), h('small', {}, ` ${how}`)) : undefined
 }

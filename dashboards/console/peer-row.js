@@ -22,12 +22,13 @@ export const columns = /** @type {const} */ ([
     id: 'share',
     title: 'Share',
     label: 'Share',
-    about: 'Of the attempts within the span, and what the method meant it to have: the mark on the bar',
+    about:
+      'Its part of the attempts within the span. "Meant", the mark on the bar, is the mean of its chance to get the next request, looked at once a second. The bar is full at the greatest share in the group.',
   },
   {
     id: 'rate',
     title: 'Attempts/s',
-    label: 'Attempts',
+    label: 'Attempts/s',
     about: 'Begun within the span; the line is the last minute',
   },
   {
@@ -192,9 +193,11 @@ export class PeerRow {
     setText(this.#time, duration(mean))
     const average = peer.number('average') || peer.number('headerTime') || undefined
     const expected = peer.number('expected')
+    // What a method assumes of a peer that it knows nothing of is no expectation.
+    const assumed = expected !== undefined && !peer.number('average') && peer.number('report') === undefined
     const notes = []
-    if (average !== undefined) notes.push(`avg ${duration(average)}`)
-    if (expected !== undefined) notes.push(`expects ${duration(expected)}`)
+    if (average !== undefined && !assumed) notes.push(`avg ${duration(average)}`)
+    if (expected !== undefined) notes.push(assumed ? 'no average yet' : `expects ${duration(expected)}`)
     setText(this.#timeNote, notes.join(', '))
 
     const well = peer.well(ms)

@@ -85,6 +85,11 @@ export class PeerTable {
     }
   }
 
+  /** How many columns are shown: that of the probes is not where there are none. */
+  get #width() {
+    return columns.length - (this.#group.layout.probes.length > 0 ? 0 : 1)
+  }
+
   /** The greatest share of all: it fills the bar. */
   #scale() {
     const ms = chosen().span
@@ -121,7 +126,10 @@ export class PeerTable {
       if (rows.length <= few) row.visible = true
       row.update(scale)
     }
-    for (const { details } of this.#open.values()) details.update()
+    for (const { row, details } of this.#open.values()) {
+      setAttribute(/** @type {Element} */ (row.firstElementChild), 'colspan', String(this.#width))
+      details.update()
+    }
     return wanted.length
   }
 
@@ -149,7 +157,7 @@ export class PeerTable {
     const details = new PeerDetails(peer, this.#search)
     const id = `details-${peer.key.replace(/[^\w.-]/g, '_')}`
     const about = { 'aria-label': `More of ${peer.name}` }
-    const cell = h('td', { role: 'cell', colspan: columns.length, ...about }, details.element)
+    const cell = h('td', { role: 'cell', colspan: this.#width, ...about }, details.element)
     const row = h('tr', { class: 'details-row', role: 'row', id, ...about }, cell)
     this.#open.set(peer.key, { row, details })
     setAttribute(button, 'aria-expanded', 'true')

@@ -50,6 +50,12 @@ test('everything can be done with the keyboard', async () => {
   const [first] = await page.locator('.peer-name').allTextContents()
   await page.locator('.peer').first().waitFor()
 
+  // Where nothing has the focus yet, one comes to the first peer.
+  await keyboard.press('j')
+  assert.equal(await focus(), `BUTTON ${first}`)
+  await page.reload()
+  await page.locator('.peer').first().waitFor()
+
   await keyboard.press('Tab')
   assert.equal(await focus(), 'A Skip to the groups')
   await keyboard.press('Enter')
@@ -110,7 +116,7 @@ test('everything can be done with the keyboard', async () => {
   await traffic(2)
   const list = page.getByRole('listbox')
   await list.locator('.attempt').first().waitFor(soon)
-  await list.focus()
+  await keyboard.press('j')
   await keyboard.press('ArrowDown')
   await keyboard.press('ArrowDown')
   await page.getByRole('region', { name: 'The attempt in detail' }).waitFor()
@@ -131,6 +137,7 @@ test('everything can be done with the keyboard', async () => {
   await keyboard.press('?')
   const help = page.getByRole('dialog', { name: 'Keys and words' })
   await help.getByText('The peer refused the connection').waitFor()
+  assert.equal(await help.locator('kbd', { hasText: /^f$/ }).count(), 0, 'there is no fleet')
   assert.equal(await focus(), 'BUTTON Close')
   // Whoever dictates can switch the single keys off.
   await help.getByRole('checkbox', { name: 'Single keys do something' }).uncheck()

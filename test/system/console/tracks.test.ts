@@ -30,6 +30,8 @@ test('tracks stand side by side with the verdict, and a method that is tried say
   const tracks = page.getByRole('table', { name: 'Tracks' })
   await tracks.getByRole('row', { name: /^canary 50 %/ }).waitFor()
   await page.locator('[data-verdict="fail"]').getByText('fail', { exact: true }).waitFor({ timeout: 5000 })
+  // The verdict counts as trouble as the peer does whose attempts fail, and says what was compared.
+  await page.getByText(/\(canary against stable, .* of the last 10 min/).waitFor(soon)
   await page.getByText('Grounds').click()
   await page
     .locator('.verdict-box pre')
@@ -46,6 +48,7 @@ test('tracks stand side by side with the verdict, and a method that is tried say
   const well = watched.row(canary.address).locator('[data-column="well"]')
   await well.getByText('0 %', { exact: true }).waitFor(soon)
   await well.getByText(/^5xx /).waitFor(soon)
+  await page.getByRole('button', { name: 'Trouble 2' }).waitFor(soon)
 
   await page.getByRole('button', { name: 'Why there? shop' }).click()
   const rows = page.locator('.explanation tbody tr')
