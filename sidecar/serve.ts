@@ -51,7 +51,10 @@ const lastWordsMs = 50
 
 function listenToSignals(program: Program): void {
   let ending = false
-  const leave = async (code: number) => {
+  /** What the first to get there ends with: tunnels that a second signal ends let the drain end by itself too. */
+  let code = 0
+  const leave = async (its: number) => {
+    code = Math.max(code, its)
     const { crew, tally } = program
     if (tally.all().tunnels > 0) {
       // Each is to have its end, and its record, even if there is no time for goodbyes.

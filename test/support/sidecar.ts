@@ -218,7 +218,8 @@ export async function start(text: string, options: SidecarOptions = {}): Promise
   }
   const child = spawn(command[0]!, command.slice(1), {
     cwd: folder,
-    env: { ...compiled, ...process.env, ...options.env },
+    // This Node can run it: that is not to be tried at each start.
+    env: { ...compiled, EVENKEEL_NODE: process.execPath, ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const sidecar = new Sidecar(child, folder, file, ports)
