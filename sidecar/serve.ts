@@ -51,10 +51,9 @@ const lastWordsMs = 50
 
 function listenToSignals(program: Program): void {
   let ending = false
-  /** What the first to get there ends with: tunnels that a second signal ends let the drain end by itself too. */
-  let code = 0
-  const leave = async (its: number) => {
-    code = Math.max(code, its)
+  /** Whether it is to end now: the drain, which then has nothing to wait for any more, is not to say how. */
+  let cut = false
+  const leave = async (code: number) => {
     const { crew, tally } = program
     if (tally.all().tunnels > 0) {
       // Each is to have its end, and its record, even if there is no time for goodbyes.
@@ -64,18 +63,23 @@ function listenToSignals(program: Program): void {
     await program.leave()
     process.exit(code)
   }
+  const now = (code: number) => {
+    cut = true
+    void leave(code)
+  }
   const drain = (signal: NodeJS.Signals) => {
-    if (ending || program.phase === 'starting') return void leave(1)
+    if (ending || program.phase === 'starting') return now(1)
     ending = true
     errorLog.log('notice', `${signal}: draining`)
     program.drain().then((alone) => {
+      if (cut) return
       errorLog.log('notice', alone ? 'drained, exiting' : 'drain timeout, exiting')
       void leave(0)
     })
   }
   process.on('SIGTERM', drain)
   process.on('SIGQUIT', drain)
-  process.on('SIGINT', () => void leave(ending ? 1 : 0))
+  process.on('SIGINT', () => now(ending ? 1 : 0))
   process.on('SIGHUP', () => void program.reloads.ask())
   process.on('SIGUSR1', () => program.crew?.reopen())
   if (process.env['EVENKEEL_TEST_FAULTS'] === '1') obeyFaults(program)
