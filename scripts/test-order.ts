@@ -56,6 +56,9 @@ const short: Need = [1, 0.9]
 const judgesTimes = (file: string) =>
   /\/fleet\/|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time)\./.test(file)
 
+/** Tests of programs as they run, and not of what one function decides. */
+export const startsPrograms = (file: string) => /^test\/(?:system|probes|feedback\/fleet)\//.test(file)
+
 /** Processors that may be in use: by all files, and as long as one of them judges times. */
 const cores = 2
 const calmCores = 1.4
