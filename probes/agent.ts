@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import Type from 'typebox'
 import { monotonic } from '../feedback/clock.ts'
+import { Type } from '../feedback/schema-type.ts'
 import { readAgentLine } from './agent-line.ts'
 import { sendBytes, sendFault } from './agent-send.ts'
 import { answer, messageOf, shown } from './answer.ts'

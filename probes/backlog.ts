@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import { monotonic } from '../feedback/clock.ts'
+import { Type } from '../feedback/schema-type.ts'
 import { answer, type Mishap, messageOf, mishap } from './answer.ts'
 import { ipBytes, isOwn } from './ip.ts'
 import type { ProbeKind } from './probe.ts'

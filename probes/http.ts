@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
-import Type from 'typebox'
 import type { Dispatcher } from 'undici'
 import { monotonic } from '../feedback/clock.ts'
+import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap } from './answer.ts'
 import { connectInterval, dial } from './dial.ts'
 import type { Answer, Asking, ProbeKind, Question, Target } from './probe.ts'

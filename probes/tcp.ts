@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import { monotonic } from '../feedback/clock.ts'
+import { Type } from '../feedback/schema-type.ts'
 import { answer } from './answer.ts'
 import { connectInterval, dial } from './dial.ts'
 import type { ProbeKind } from './probe.ts'

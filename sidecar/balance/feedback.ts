@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../feedback/schema-type.ts'
 import { signalOf } from '../../feedback/signal.ts'
 import { Draw } from './draw.ts'
 import { learningArgs, learningOf, milliseconds } from './learning-args.ts'

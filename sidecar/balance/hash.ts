@@ -1,6 +1,6 @@
-import Type from 'typebox'
 import type { Call } from '../../feedback/call.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import { ConsistentHash } from './consistent-hash.ts'
 import { crcEnd, crcStart, crcText } from './crc32.ts'
 import type { Ask, Balancer, Method } from './method.ts'

@@ -1,5 +1,6 @@
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import type { Call } from '../../feedback/call.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import type { Learning } from '../../feedback/upstream.ts'
 import type { Involves } from './method.ts'
 

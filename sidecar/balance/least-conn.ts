@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import type { Peer } from '../../feedback/peer.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import type { Ask, Balancer, Method } from './method.ts'
 import { effectiveOf, leftOf, normalised, ramp, startTurns, turn, weightOf } from './round-robin.ts'
 

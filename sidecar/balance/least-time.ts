@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import type { Peer } from '../../feedback/peer.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import { signalOf } from '../../feedback/signal.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
 import { Draw } from './draw.ts'

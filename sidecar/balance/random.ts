@@ -1,6 +1,6 @@
-import Type from 'typebox'
 import { groupIndex } from '../../feedback/fields.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import type { Ask, Balancer, Env, Method } from './method.ts'
 import { normalised, RoundRobin, weightOf } from './round-robin.ts'
 import { Weights } from './weights.ts'

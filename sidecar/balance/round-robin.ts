@@ -1,6 +1,6 @@
-import Type from 'typebox'
 import { throttle } from '../../feedback/health.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import type { Ask, Balancer, Method } from './method.ts'
 
 /**

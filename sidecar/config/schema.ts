@@ -1,4 +1,5 @@
-import Type, { type TSchema } from 'typebox'
+import type { TSchema } from 'typebox'
+import { Type } from '../../feedback/schema-type.ts'
 import { formatSize, formatTime, secondsMs, sizeBytes, timeMs } from './units.ts'
 
 /**

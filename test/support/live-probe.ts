@@ -1,5 +1,5 @@
-import Type from 'typebox'
 import { Call } from '../../feedback/call.ts'
+import { Type } from '../../feedback/schema-type.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { Answer, Asking, ProbeKind, Target } from '../../probes/probe.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { formatLocation, locationKey } from '../address.ts'
 import { type Block, directive } from '../directive.ts'
 import { checkPattern, Fault } from '../fault.ts'

@@ -1,5 +1,5 @@
 import { isIPv4, isIPv6 } from 'node:net'
-import Type from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { formatAddress, listenAddress } from '../address.ts'
 import { type Context, directive } from '../directive.ts'
 import { checkPattern, Fault } from '../fault.ts'

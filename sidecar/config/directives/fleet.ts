@@ -1,4 +1,5 @@
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { directive, type Part } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { type FleetUrl, fleetUrl, shownUrl } from '../fleet-url.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { formatAddress, listenAddress } from '../address.ts'
 import { directive } from '../directive.ts'
 import { Fault } from '../fault.ts'

@@ -1,4 +1,5 @@
-import Type, { type TProperties } from 'typebox'
+import type { TProperties } from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { kindOf, probeKinds } from '../../../probes/kinds.ts'
 import { probeModes } from '../../../probes/live-probe.ts'
 import type { ProbeKind } from '../../../probes/probe.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { directive, type Part } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { variable } from '../schema.ts'

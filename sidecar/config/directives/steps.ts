@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import { type Context, directive } from '../directive.ts'
 import { checkPattern, Fault } from '../fault.ts'
 import { conditionOperators } from '../model.ts'

@@ -1,4 +1,4 @@
-import Type from 'typebox'
+import { Type } from '../../../feedback/schema-type.ts'
 import type { Method } from '../../balance/method.ts'
 import { defaultMethod, methods } from '../../balance/methods.ts'
 import { serverAddress } from '../address.ts'
