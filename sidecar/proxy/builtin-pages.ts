@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { STATUS_CODES } from './node-http.ts'
 
 /** Where nginx's phrases differ from those of the standard. */
 const nginxPhrases = new Map([
