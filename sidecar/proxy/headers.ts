@@ -1,7 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { loadReportFields } from '../../feedback/orca.ts'
 import { type SentRequest, tracing } from '../telemetry/tracing.ts'
-import { hasToken } from './http1/head.ts'
+import { hasToken } from './http1/fields.ts'
 import type { Settings } from './route.ts'
 
 /** Fields of the client's request that concern its connection only, or that the proxy sets itself (RFC 9110 7.6.1). */

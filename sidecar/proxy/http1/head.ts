@@ -1,4 +1,6 @@
 import type { AttemptReason } from '../../../feedback/reasons.ts'
+import type { Framing } from './body-decoder.ts'
+import { hasToken, isFieldText, readFields } from './fields.ts'
 
 /** The head of a response, and what it says of the body that follows. */
 export interface ResponseHead {
@@ -7,7 +9,7 @@ export interface ResponseHead {
   /** Names and values in turn, as received (latin1). */
   readonly headers: string[]
   /** How the body ends. `length` counts down from `bodyLength`. */
-  readonly framing: 'none' | 'length' | 'chunked' | 'close'
+  readonly framing: Framing
   /** Bytes of body announced; 0 unless framing is `length`. */
   readonly bodyLength: number
   /** Whether the connection may carry another request once the body has ended. */
@@ -28,10 +30,6 @@ export interface HeadContext {
 }
 
 const statusLine = /^HTTP\/1\.([01]) ([1-5][0-9][0-9])(?: (.*))?$/
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// Everything but visible latin1, space and tab: a line break that is not CRLF falls under it too, since the head
-// is split at CRLF first. Two parsers could disagree on where such a line ends.
-const illegal = /[^\t\x20-\x7e\x80-\xff]/
 
 /**
  * Reads a response head strictly: what two parsers could read in two ways is refused (RFC 9112 sections 4, 5, 6).
@@ -45,37 +43,11 @@ export function readHead(text: string, context: HeadContext): ResponseHead | Hea
   const minor = match[1]!
   const status = Number(match[2])
   const reasonPhrase = match[3] ?? ''
-  if (illegal.test(reasonPhrase)) return fault('invalid reason phrase')
-  const headers: string[] = []
-  let length: string | undefined
-  let encoding: string | undefined
-  let connection = ''
-  while (end < text.length) {
-    const start = end + 2
-    end = text.indexOf('\r\n', start)
-    if (end < 0) end = text.length
-    const line = text.slice(start, end)
-    const colon = line.indexOf(':')
-    // A line that begins with a blank continues the one before (obs-fold), which is obsolete and ambiguous.
-    if (colon <= 0) return fault('invalid header line')
-    const name = line.slice(0, colon)
-    if (!token.test(name)) return fault('invalid header name')
-    const value = trim(line, colon + 1)
-    if (illegal.test(value)) return fault(`invalid value of header ${name}`)
-    headers.push(name, value)
-    if (name.length === 14 && name.toLowerCase() === 'content-length') {
-      if (length !== undefined && length !== value) return fault('conflicting content-length')
-      length = value
-    } else if (name.length === 17 && name.toLowerCase() === 'transfer-encoding') {
-      if (encoding !== undefined) return fault('repeated transfer-encoding')
-      encoding = value
-    } else if (name.length === 10 && name.toLowerCase() === 'connection') {
-      connection += `,${value.toLowerCase()}`
-    }
-  }
-  if (length !== undefined && !/^[0-9]{1,15}$/.test(length)) return fault('invalid content-length')
+  if (!isFieldText(reasonPhrase)) return fault('invalid reason phrase')
+  const fields = readFields(text, end)
+  if (typeof fields === 'string') return fault(fields)
+  const { headers, length, encoding, connection } = fields
   if (encoding !== undefined) {
-    if (length !== undefined) return fault('both content-length and transfer-encoding')
     if (minor === '0') return fault('transfer-encoding in HTTP/1.0')
     if (encoding.toLowerCase() !== 'chunked') return fault('unknown transfer-encoding')
   }
@@ -97,42 +69,6 @@ export function readHead(text: string, context: HeadContext): ResponseHead | Hea
     return { status, reasonPhrase, headers, framing, bodyLength, persistent }
   }
   return { status, reasonPhrase, headers, framing: 'close', bodyLength: 0, persistent: false }
-}
-
-/**
- * Reads trailer lines.
- * @returns names and values in turn; undefined when a line is malformed
- */
-export function readTrailers(text: string): string[] | undefined {
-  const trailers: string[] = []
-  for (const line of text.split('\r\n')) {
-    const colon = line.indexOf(':')
-    if (colon <= 0) return undefined
-    const name = line.slice(0, colon)
-    const value = trim(line, colon + 1)
-    if (!token.test(name) || illegal.test(value)) return undefined
-    trailers.push(name, value)
-  }
-  return trailers
-}
-
-function trim(line: string, from: number): string {
-  let start = from
-  let end = line.length
-  while (start < end && blank(line.charCodeAt(start))) start += 1
-  while (end > start && blank(line.charCodeAt(end - 1))) end -= 1
-  return line.slice(start, end)
-}
-
-function blank(code: number): boolean {
-  return code === 32 || code === 9
-}
-
-/** Whether a comma-separated, lower-case list has the token. */
-export function hasToken(list: string, wanted: string): boolean {
-  if (list === '') return false
-  for (const item of list.split(',')) if (item.trim() === wanted) return true
-  return false
 }
 
 function fault(detail: string): HeadFault {
