@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { stringify } from 'yaml'
+import { writeYaml } from '../config/yaml/write.ts'
 import type { Facts } from './facts.ts'
 
 /** `/config`: the configuration that runs, as YAML or, with `?format=json`, as JSON. Secrets are masked. */
@@ -9,7 +9,7 @@ export function running(app: FastifyInstance, facts: Facts): void {
     reply.header('cache-control', 'no-store')
     const model = masked(facts.model())
     if (format === 'json') return reply.type('application/json').send(`${JSON.stringify(model, null, 2)}\n`)
-    if (format === 'yaml') return reply.type('application/yaml').send(stringify(model, { lineWidth: 0 }))
+    if (format === 'yaml') return reply.type('application/yaml').send(writeYaml(model, { lineWidth: 0 }))
     return reply.code(400).send({ error: 'unknown "format": it is "yaml" or "json"' })
   })
 }

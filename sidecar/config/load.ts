@@ -1,4 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { dirname, isAbsolute, resolve } from 'node:path'
 import { getSystemErrorMap } from 'node:util'
 import { check } from './check.ts'
@@ -7,7 +8,11 @@ import type { Model } from './model.ts'
 import { parse } from './nginx/parse.ts'
 import { type Contents, readContents, readNodes } from './nginx/read.ts'
 import { fail, type Level, type Place, Reading } from './reading.ts'
-import { YamlFile } from './yaml/read.ts'
+
+const require = createRequire(import.meta.url)
+/** Read where there is a file in YAML: its library is not to be part of every start. */
+// What is required under that name is that module.
+const yamlReader = () => require('./yaml/read.ts') as typeof import('./yaml/read.ts')
 
 export interface LoadOptions {
   /** Folder that relative names of files start from; the file's own where absent. */
@@ -106,8 +111,10 @@ class Loading {
   }
 
   text(text: string, name: string, syntax: Syntax, target: Level | Contents): void {
-    if (syntax === 'yaml') new YamlFile(this.reading, text, name, this.#include).read(target)
-    else if (target.context === 'map' || target.context === 'template') {
+    if (syntax === 'yaml') {
+      const { YamlFile } = yamlReader()
+      new YamlFile(this.reading, text, name, this.#include).read(target)
+    } else if (target.context === 'map' || target.context === 'template') {
       readContents(this.reading, parse(text, name), target, this.#include)
     } else readNodes(this.reading, parse(text, name), target, this.#include)
   }

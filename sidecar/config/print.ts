@@ -1,5 +1,5 @@
-import { stringify } from 'yaml'
 import type { Model } from './model.ts'
+import { writeYaml } from './yaml/write.ts'
 
 /**
  * The model as YAML, for `-T`. It loads again to the same model.
@@ -7,7 +7,7 @@ import type { Model } from './model.ts'
 export function printModel(model: Model): string {
   return Object.keys(model).length === 0
     ? ''
-    : stringify(model, { lineWidth: 0, aliasDuplicateObjects: false })
+    : writeYaml(model, { lineWidth: 0, aliasDuplicateObjects: false })
 }
 
 /** Fields whose values are mostly secrets. */
