@@ -90,6 +90,7 @@ test('a fleet is joined, changed and left by reloads under load, without a reque
   assert.equal(await one.json<number>('/status/fleet/interval'), 100)
   await eventually('the limit holds', () => peer.busy <= limit)
   peer.peak = peer.busy
+  await eventually('all of it is used', () => peer.peak >= limit)
   await sleep(600)
   assert.equal(peer.peak, limit, 'the limit is still common')
 
