@@ -23,6 +23,9 @@ const packages = {
   promtool: ['prometheus'],
   // Without a font of its own a page has empty boxes for letters.
   chromium: ['chromium', 'fonts-dejavu-core'],
+  nginx: ['nginx-light'],
+  haproxy: ['haproxy'],
+  caddy: ['caddy'],
 } as const
 
 export type Program = keyof typeof packages

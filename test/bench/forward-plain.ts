@@ -2,9 +2,9 @@ import { createServer } from 'node:http'
 import { Pool } from 'undici'
 
 /** The least that a proxy in Node can do with the usual parts: node:http in front, undici's dispatch behind. */
-const [port, peer] = process.argv.slice(2)
-const pool = new Pool(`http://127.0.0.1:${peer}`, { connections: 64, pipelining: 1 })
-createServer((request, response) => {
+const [port, peer, connections = '64'] = process.argv.slice(2)
+const pool = new Pool(`http://127.0.0.1:${peer}`, { connections: Number(connections), pipelining: 1 })
+const server = createServer((request, response) => {
   pool.dispatch(
     { path: request.url ?? '/', method: 'GET', headers: ['host', 'peer'] },
     {
@@ -24,4 +24,7 @@ createServer((request, response) => {
       },
     },
   )
-}).listen(Number(port), '127.0.0.1')
+})
+// Connections stay open while others are measured.
+server.keepAliveTimeout = 600_000
+server.listen({ port: Number(port), host: '127.0.0.1', backlog: 4096 })

@@ -1,10 +1,11 @@
 /**
- * Runs a bench by name: `node test/bench/run.ts pick`. A bench is a file beside this one that exports `run`, which is
- * given the words that follow the name.
+ * Runs a bench by name: `node test/bench/run.ts pick`, and without one the comparison with other proxies. A bench is a
+ * file beside this one that exports `run`, which is given the words that follow the name.
  */
 const benches: Readonly<
   Record<string, () => Promise<{ run(words: readonly string[]): void | Promise<void> }>>
 > = {
+  proxies: () => import('./proxies.ts'),
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
   traces: () => import('./traces.ts'),
@@ -14,11 +15,12 @@ const benches: Readonly<
   tail: () => import('./tail.ts'),
 }
 
-const name = process.argv[2] ?? ''
+const words = process.argv.slice(2)
+const name = words[0] === undefined || words[0].startsWith('-') ? 'proxies' : words.shift()!
 const bench = Object.hasOwn(benches, name) ? benches[name] : undefined
 if (bench) {
   const { run } = await bench()
-  await run(process.argv.slice(3))
+  await run(words)
 } else {
   console.error(`bench: one of ${Object.keys(benches).join(', ')}`)
   process.exitCode = 1

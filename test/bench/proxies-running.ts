@@ -1,0 +1,132 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { monotonic } from '../../feedback/clock.ts'
+import { freePort } from '../support/free-port.ts'
+import { ready } from './forward.ts'
+import { type Driver, onCore } from './proxies-driver.ts'
+import { cost, type Found } from './proxies-figures.ts'
+import { family } from './proxies-process.ts'
+import type { Scenario } from './proxies-scenarios.ts'
+import type { Subject } from './proxies-subjects.ts'
+import type { Turn } from './proxies-turn.ts'
+
+/** How long a subject is kept busy at first to see what its start costs, milliseconds. */
+const firstMs = 1000
+
+export interface Start {
+  readonly subject: Subject
+  readonly scenario: Scenario
+  readonly driver: Driver
+  /** A folder that is gone afterwards. */
+  readonly folder: string
+  /** The core to keep it on; undefined: any. */
+  readonly core: number | undefined
+}
+
+/** A subject at work, with connections to it, and what was found of it. */
+export class Running implements AsyncDisposable {
+  readonly subject: Subject
+  readonly #scenario: Scenario
+  readonly #driver: Driver
+  readonly #child: ChildProcess
+  readonly #port: number
+  readonly #closed: Turn[] = []
+  readonly #paced: Turn[] = []
+  #pids: readonly number[] = []
+  #first: Turn | undefined
+  #scraper: NodeJS.Timeout | undefined
+
+  private constructor({ subject, scenario, driver }: Start, child: ChildProcess, port: number) {
+    this.subject = subject
+    this.#scenario = scenario
+    this.#driver = driver
+    this.#child = child
+    this.#port = port
+  }
+
+  /** @throws with what it said where it does not come up */
+  static async start(options: Start): Promise<Running> {
+    const { subject, scenario, driver } = options
+    const folder = mkdtempSync(join(options.folder, `${subject.name}-`))
+    const [port, admin] = [await freePort(), await freePort()]
+    const keep = Math.max(64, scenario.connections)
+    const place = { port, peer: driver.peerPort, admin, folder, keep }
+    const command = [...onCore(options.core), ...subject.command(place)]
+    const output = join(folder, 'output')
+    const file = openSync(output, 'w')
+    const child = spawn(command[0] ?? '', command.slice(1), {
+      stdio: ['ignore', file, file],
+      env: { ...process.env, EVENKEEL_NODE: process.execPath, HOME: folder },
+    })
+    closeSync(file)
+    const running = new Running(options, child, port)
+    const ended = once(child, 'exit').then(() => Promise.reject(new Error('it ended')))
+    try {
+      await Promise.race([ready(port), ended])
+      await driver.open(port, scenario.ask, scenario.connections)
+      running.#pids = child.pid === undefined ? [] : family(child.pid)
+    } catch (error) {
+      await running[Symbol.asyncDispose]()
+      throw new Error(`${subject.name} did not start: ${error}\n${readFileSync(output, 'utf8')}`)
+    }
+    if (subject.scraped) running.#scraper = setInterval(() => void scrape(admin), 1000)
+    return running
+  }
+
+  /**
+   * Its first second is a figure of its own; then it is kept busy until it is as fast as it gets.
+   *
+   * @param ms so long on a core, by the clock at most three times as long
+   * @returns what a request cost in the first second, and at the end, microseconds
+   */
+  async warm(ms: number): Promise<readonly [first: number, after: number]> {
+    this.#first = await this.#turn(Math.min(firstMs, ms))
+    let after = this.#first
+    let left = ms * 1000
+    // On a busy machine a second of work takes longer, and only work makes it faster.
+    for (const until = monotonic() + 3 * ms; left > 0 && monotonic() < until; left -= after.cpuMicros) {
+      after = await this.#turn(Math.min(500, ms))
+    }
+    return [cost(this.#first), cost(after)]
+  }
+
+  /** Every connection sends as soon as it has its answer. @returns what a request cost, microseconds */
+  async closedLoop(ms: number): Promise<number> {
+    const turn = await this.#turn(ms)
+    this.#closed.push(turn)
+    return cost(turn)
+  }
+
+  async fixedRate(ms: number, rate: number): Promise<void> {
+    this.#paced.push(await this.#turn(ms, rate))
+  }
+
+  found(): Found {
+    const { name, title } = this.subject
+    return { name, title, first: this.#first, closed: this.#closed, paced: this.#paced }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearInterval(this.#scraper)
+    await this.#driver.close(this.#port)
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const gone = once(this.#child, 'exit')
+    this.#child.kill('SIGKILL')
+    await gone
+  }
+
+  async #turn(ms: number, rate?: number): Promise<Turn> {
+    try {
+      return await this.#driver.measure(this.#port, { ms, rate, pids: this.#pids })
+    } catch (error) {
+      throw new Error(`${this.subject.name}, ${this.#scenario.title}: ${error}`)
+    }
+  }
+}
+
+async function scrape(admin: number): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${admin}/metrics`)
+  await response.arrayBuffer()
+}

@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto'
+
+/** What clients do to every proxy. */
+export interface Scenario {
+  readonly name: string
+  /** What the table calls it. */
+  readonly title: string
+  readonly connections: number
+  readonly ask: AskName
+  /** Requests a second at which latency is measured, far below what any can do; undefined: in the closed loop. */
+  readonly rate: number | undefined
+  /** Whether subjects that differ by a setting (logs, metrics) are measured too. */
+  readonly variants: boolean
+}
+
+export const scenarios: readonly Scenario[] = [
+  {
+    name: 'small',
+    title: 'small GET, 16 connections',
+    connections: 16,
+    ask: 'small',
+    rate: 1000,
+    variants: true,
+  },
+  {
+    name: 'conn1',
+    title: 'small GET, 1 connection',
+    connections: 1,
+    ask: 'small',
+    rate: undefined,
+    variants: false,
+  },
+  {
+    name: 'conn1000',
+    title: 'small GET, 1,000 connections',
+    connections: 1000,
+    ask: 'small',
+    rate: 1000,
+    variants: false,
+  },
+  {
+    name: 'body100k',
+    title: 'GET of 100 KiB, 16 connections',
+    connections: 16,
+    ask: 'body100k',
+    rate: 500,
+    variants: false,
+  },
+  {
+    name: 'body10m',
+    title: 'GET of 10 MiB, 4 connections',
+    connections: 4,
+    ask: 'body10m',
+    rate: undefined,
+    variants: false,
+  },
+  {
+    name: 'post',
+    title: 'POST of 10 KiB, 16 connections',
+    connections: 16,
+    ask: 'post',
+    rate: 1000,
+    variants: false,
+  },
+  {
+    name: 'websocket',
+    title: 'WebSocket echo of 32 bytes, 16 connections',
+    connections: 16,
+    ask: 'websocket',
+    rate: 1000,
+    variants: false,
+  },
+]
+
+/** What is sent, and how much comes back. */
+export interface Ask {
+  readonly request: Buffer
+  /** Length of the answer's body, or of a whole message. */
+  readonly length: number
+  /** What opens the tunnel that requests and answers go through as messages; undefined: HTTP all along. */
+  readonly opening?: Buffer
+}
+
+const fields = 'Host: example.com\r\nUser-Agent: bench\r\nAccept: */*\r\n'
+export const postLength: number = 10 * 1024
+
+const key = 'ZXZlbmtlZWwgYmVuY2ggIQ=='
+/** What a server has to say to that key (RFC 6455, section 4.2.2). */
+export const accept: string = createHash('sha1')
+  .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+  .digest('base64')
+
+const message = Buffer.from('a message of thirty-two bytes...')
+/** A text message; a client's has a mask, here one of zeros, so that what stands in it can be read. */
+const masked = Buffer.concat([Buffer.from([0x81, 0x80 | message.length, 0, 0, 0, 0]), message])
+export const unmasked: Buffer = Buffer.concat([Buffer.from([0x81, message.length]), message])
+
+export type AskName = 'small' | 'body100k' | 'body10m' | 'post' | 'websocket'
+
+export const asks: Readonly<Record<AskName, Ask>> = {
+  small: { request: Buffer.from(`GET /small HTTP/1.1\r\n${fields}\r\n`), length: 6 },
+  body100k: { request: Buffer.from(`GET /100k HTTP/1.1\r\n${fields}\r\n`), length: 100 * 1024 },
+  body10m: { request: Buffer.from(`GET /10m HTTP/1.1\r\n${fields}\r\n`), length: 10 * 1024 * 1024 },
+  post: {
+    request: Buffer.concat([
+      Buffer.from(
+        `POST /post HTTP/1.1\r\n${fields}Content-Type: application/octet-stream\r\nContent-Length: ${postLength}\r\n\r\n`,
+      ),
+      Buffer.alloc(postLength, 'p'),
+    ]),
+    length: 6,
+  },
+  websocket: {
+    request: masked,
+    length: unmasked.length,
+    opening: Buffer.from(
+      `GET /ws HTTP/1.1\r\n${fields}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n\r\n`,
+    ),
+  },
+}
