@@ -38,7 +38,7 @@ export class Lab {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.sidecar.stop()
+    await this.sidecar[Symbol.asyncDispose]()
   }
 
   /** Starts counting anew, so that a test that failed does not fail the ones after it. */

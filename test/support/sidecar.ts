@@ -1,7 +1,10 @@
+import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { afterEach } from 'node:test'
+import { type Allowed, assertSettled } from './aftermath.ts'
 import { freePort } from './free-port.ts'
 
 /** The launcher, as users start it. */
@@ -19,7 +22,19 @@ export const compiled = {
   NODE_COMPILE_CACHE: new URL('../../node_modules/.cache/compiled', import.meta.url).pathname,
 }
 
-export interface SidecarOptions {
+/** Signals that end a program. */
+const ending: ReadonlySet<string> = new Set(['SIGTERM', 'SIGQUIT', 'SIGINT', 'SIGKILL'])
+
+/** Programs that tests have started and not stopped yet. */
+const started = new Set<Sidecar>()
+// Those that outlive a test; the others are looked at as they are stopped.
+if (process.env['NODE_TEST_CONTEXT'] !== undefined) {
+  afterEach(async () => {
+    for (const sidecar of started) await sidecar.settled()
+  })
+}
+
+export interface SidecarOptions extends Allowed {
   /** Name of the configuration file; its ending decides the syntax. Default `evenkeel.conf`. */
   readonly file?: string
   /** Further arguments of the command line. */
@@ -44,11 +59,21 @@ export class Sidecar implements AsyncDisposable {
   #stdout = ''
   #stderr = ''
   #ended = false
+  #told = false
+  readonly #allowed: Allowed
   readonly #waiting = new Set<() => void>()
 
-  constructor(process: ChildProcess, folder: string, file: string, ports: Readonly<Record<string, number>>) {
+  constructor(
+    process: ChildProcess,
+    folder: string,
+    file: string,
+    ports: Readonly<Record<string, number>>,
+    allowed: Allowed = {},
+  ) {
     this.process = process
     children.add(process)
+    started.add(this)
+    this.#allowed = allowed
     this.folder = folder
     this.file = file
     this.ports = ports
@@ -112,6 +137,7 @@ export class Sidecar implements AsyncDisposable {
   }
 
   signal(name: NodeJS.Signals): void {
+    if (ending.has(name)) this.#told = true
     this.process.kill(name)
   }
 
@@ -144,8 +170,16 @@ export class Sidecar implements AsyncDisposable {
     return this.json<number>('/status/angie/generation')
   }
 
+  /** Asserts that it has not ended unasked, and what else must hold after any traffic. */
+  async settled(): Promise<void> {
+    if (this.#told) return
+    assert.ok(this.running, `the program ended by itself:\n${this.#stderr}`)
+    await assertSettled(this, this.#allowed)
+  }
+
   /** Stops it at once (no drain), removes its folder, and says how it ended. */
   async stop(): Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }> {
+    started.delete(this)
     if (this.running) this.signal('SIGINT')
     const hang = setTimeout(() => this.signal('SIGKILL'), 5000)
     const how = await this.exited
@@ -154,8 +188,13 @@ export class Sidecar implements AsyncDisposable {
     return how
   }
 
+  /** Looks whether all is as it must be after a test, and stops it. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
+    try {
+      await this.settled()
+    } finally {
+      await this.stop()
+    }
   }
 
   /** Waits until it listens everywhere: only then is the pid file written. */
@@ -222,7 +261,7 @@ export async function start(text: string, options: SidecarOptions = {}): Promise
     env: { ...compiled, EVENKEEL_NODE: process.execPath, ...process.env, ...options.env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const sidecar = new Sidecar(child, folder, file, ports)
+  const sidecar = new Sidecar(child, folder, file, ports, options)
   try {
     await sidecar.ready(options.startMs ?? 15_000)
   } catch (error) {

@@ -25,7 +25,7 @@ test('a mistake of our own while it serves is an alert in the log, and it goes o
       Promise.reject(new Error('rejected late'))
     })`,
   )
-  await using sidecar = await start(config, { env })
+  await using sidecar = await start(config, { env, alarms: /Error: \w+ late;/ })
   sidecar.signal('SIGUSR2')
   await sidecar.logged(/\[alert\] .*Error: thrown late; at .*late\.mjs:2/)
   await sidecar.logged(/\[alert\] .*Error: rejected late; at .*late\.mjs:3/)
