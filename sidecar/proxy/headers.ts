@@ -82,12 +82,16 @@ export interface HeadParts {
 /** A variable such as `$uri` can hold decoded line breaks: they would end the field and begin another one. */
 const lineBreak = /[\r\n\0]/
 
+/** A method (RFC 9110 section 9.1): what `proxy_method` yields may hold anything that a variable does. */
+const methodName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+
 /**
  * Writes the head of a request to a peer: the client's fields but those of its connection, and what
  * `proxy_set_header` says; a field whose value comes out empty is not sent.
- * @returns undefined when a configured value came out with a line break in it
+ * @returns undefined when a configured value came out with a line break in it, or as a method that is none
  */
 export function requestHead(call: Call, settings: Settings, parts: HeadParts): RequestHead | undefined {
+  if (settings.method !== undefined && !methodName.test(parts.method)) return undefined
   const set = settings.setHeaders
   let host = call.proxyHost
   let connection: string | undefined
