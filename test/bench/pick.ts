@@ -32,9 +32,14 @@ const variants: readonly { readonly words: string; readonly args: object; readon
 const spanMs = 250
 
 export function run(): void {
+  table()
+}
+
+/** Measures all of it, and prints each line as it is found. @returns nanoseconds by the sizes */
+export function table(): { sizes: readonly number[]; rows: readonly { method: string; ns: number[] }[] } {
   console.log(`ns a pick (and as a ratio to round_robin at 10 peers), Node ${process.version}`)
   console.log(`${'peers'.padEnd(34)}${sizes.map((size) => String(size).padStart(16)).join('')}`)
-  let unit = 0
+  const rows: { method: string; ns: number[] }[] = []
   for (const [i, { method, words }] of variants.entries()) {
     // A process each: code that has seen one method only is what a sidecar runs.
     const { stdout, status } = spawnSync(process.execPath, [import.meta.filename, String(i)], {
@@ -43,10 +48,12 @@ export function run(): void {
     })
     if (status !== 0) throw new Error(`bench: ${method} ended with ${status}`)
     const found = stdout.trim().split(' ').map(Number)
-    if (unit === 0) unit = found[0]!
+    rows.push({ method: `${method} ${words}`.trim(), ns: found })
+    const unit = rows[0]!.ns[0]!
     const cells = found.map((ns) => `${ns.toFixed(0)} (${(ns / unit).toFixed(1)})`.padStart(16))
     console.log(`${`${method} ${words}`.padEnd(34)}${cells.join('')}`)
   }
+  return { sizes, rows }
 }
 
 class BenchAsk implements Ask {

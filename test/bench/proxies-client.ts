@@ -113,7 +113,7 @@ export class Client {
 
   #take(length: number): void {
     if (!this.#waiting || length > this.#left) {
-      this.#fail('more bytes than the answer has')
+      this.#fail(`more bytes than the answer has: ${length} when ${this.#left} are due`)
       return
     }
     this.#left -= length

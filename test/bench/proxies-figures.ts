@@ -5,6 +5,8 @@ export interface Found {
   /** Its name and what the table calls it. */
   readonly name: string
   readonly title: string
+  /** Whether it differs from another by a setting. */
+  readonly variant: boolean
   /** The first second of its life under load, where that was measured. */
   readonly first: Turn | undefined
   /** Each connection sends as soon as it has its answer; one a round. */
@@ -16,6 +18,7 @@ export interface Found {
 export interface Figures {
   readonly name: string
   readonly title: string
+  readonly variant: boolean
   /** Of the proxy, microseconds a request, median of the rounds. */
   readonly cpu: number
   /** The least and the most of the rounds. */
@@ -52,6 +55,7 @@ export function figures(found: readonly Found[]): Figures[] {
     return {
       name: one.name,
       title: one.title,
+      variant: one.variant,
       cpu: median(costs),
       cpuRange: [Math.min(...costs), Math.max(...costs)],
       // What else runs on the machine slows neighbours in time alike.

@@ -36,6 +36,9 @@ export function readOptions(words: readonly string[]): Options {
     },
   })
   const asked = values.scenarios?.split(',')
+  if (values.readme && (asked !== undefined || values.subjects !== undefined)) {
+    throw new Error('--readme needs all scenarios and all subjects')
+  }
   return {
     scenarios: named(
       'scenario',

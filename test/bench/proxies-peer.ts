@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
-import { accept, asks, postLength, unmasked } from './proxies-scenarios.ts'
+import { asks, postLength, unmasked } from './proxies-scenarios.ts'
 
 /*
  * A peer that costs little: answers are bytes made beforehand, and requests are looked at no closer than is needed
@@ -17,9 +18,12 @@ const small = answer(Buffer.from('hello\n'))
 const body100k = answer(Buffer.alloc(asks.body100k.length, 'h'))
 const body10m = answer(Buffer.alloc(asks.body10m.length, 'm'))
 const bad = Buffer.from(`HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n${date}\r\n`)
-const switching = Buffer.from(
-  `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
-)
+/** To a key, which not every proxy passes on as it is (RFC 6455, section 4.2.2). */
+function switching(key: string): string {
+  const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+  return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
+}
+
 const headEnd = Buffer.from('\r\n\r\n')
 const chunksEnd = Buffer.from('0\r\n\r\n')
 
@@ -62,7 +66,8 @@ class Connection {
     else if (text[0] === 0x50) this.#post(text, end, rest)
     else if (letter === 'w') {
       this.#message = 0
-      this.#socket.write(switching)
+      const key = /\r\nsec-websocket-key: *(\S+)/i.exec(text.toString('latin1', 0, end))?.[1]
+      this.#socket.write(switching(key ?? ''))
     } else if (text.includes('/100k ')) this.#socket.write(body100k)
     else if (text.includes('/10m ')) this.#socket.write(body10m)
     else this.#socket.write(bad)

@@ -1,10 +1,16 @@
 import { type Figures, yardstick } from './proxies-figures.ts'
 import type { Scenario } from './proxies-scenarios.ts'
 
+/** What one scenario found. */
+export interface Measured {
+  readonly scenario: Scenario
+  readonly found: readonly Figures[]
+}
+
 const mebibyte = 1024 * 1024
 
 /** A scenario's figures for a terminal. */
-export function scenarioText(scenario: Scenario, found: readonly Figures[]): string {
+export function scenarioText({ scenario, found }: Measured): string {
   const how = scenario.rate === undefined ? 'in the closed loop' : `at ${scenario.rate} requests a second`
   const head = [
     'µs a request',

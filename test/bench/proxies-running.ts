@@ -104,8 +104,8 @@ export class Running implements AsyncDisposable {
   }
 
   found(): Found {
-    const { name, title } = this.subject
-    return { name, title, first: this.#first, closed: this.#closed, paced: this.#paced }
+    const { name, title, variant = false } = this.subject
+    return { name, title, variant, first: this.#first, closed: this.#closed, paced: this.#paced }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

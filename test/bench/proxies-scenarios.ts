@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto'
-
 /** What clients do to every proxy. */
 export interface Scenario {
   readonly name: string
@@ -85,11 +83,6 @@ const fields = 'Host: example.com\r\nUser-Agent: bench\r\nAccept: */*\r\n'
 export const postLength: number = 10 * 1024
 
 const key = 'ZXZlbmtlZWwgYmVuY2ggIQ=='
-/** What a server has to say to that key (RFC 6455, section 4.2.2). */
-export const accept: string = createHash('sha1')
-  .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
-  .digest('base64')
-
 const message = Buffer.from('a message of thirty-two bytes...')
 /** A text message; a client's has a mask, here one of zeros, so that what stands in it can be read. */
 const masked = Buffer.concat([Buffer.from([0x81, 0x80 | message.length, 0, 0, 0, 0]), message])

@@ -1,12 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensure } from '../../scripts/ensure.ts'
+import { table as pickTable } from './pick.ts'
 import { Driver } from './proxies-driver.ts'
 import { type Figures, figures, yardstick } from './proxies-figures.ts'
+import { machine } from './proxies-machine.ts'
 import { type Options, readOptions, usage } from './proxies-options.ts'
-import { scenarioText } from './proxies-report.ts'
+import { readmeText, replaceBlock } from './proxies-readme.ts'
+import { type Measured, scenarioText } from './proxies-report.ts'
 import { Running } from './proxies-running.ts'
 import type { Scenario } from './proxies-scenarios.ts'
 
@@ -23,6 +26,7 @@ export interface Cores {
 
 /** How long those that need no warming up are kept busy before, milliseconds. */
 const shortWarmMs = 500
+const readme = new URL('../../README.md', import.meta.url)
 /** A turn at the fixed rate as a part of one in the closed loop. */
 const pacedPart = 0.6
 
@@ -36,9 +40,17 @@ export async function run(words: readonly string[]): Promise<void> {
     execFileSync('taskset', ['-acp', String(cores.rest), String(process.pid)], { stdio: 'ignore' })
   }
   const begun = performance.now()
+  const measured: Measured[] = []
   for (const scenario of options.scenarios) {
-    const found = await measure(scenario, options, cores, console.log)
-    console.log(`\n${scenarioText(scenario, found)}\n`)
+    const one = { scenario, found: await measure(scenario, options, cores, console.log) }
+    measured.push(one)
+    console.log(`\n${scenarioText(one)}\n`)
+  }
+  const picks = options.picks ? pickTable() : undefined
+  if (picks && measured.length > 0) {
+    const text = readmeText({ machine: machine(), rounds: options.rounds, measured, picks })
+    console.log(`\n${text}\n`)
+    if (options.readme) writeFileSync(readme, replaceBlock(readFileSync(readme, 'utf8'), text))
   }
   console.log(`${Math.round((performance.now() - begun) / 1000)} s`)
 }
