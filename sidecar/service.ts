@@ -2,6 +2,7 @@ import type { Facts } from './admin/facts.ts'
 import { prometheusResponse } from './admin/prometheus.ts'
 import { apiPath, statusResponse } from './admin/status.ts'
 import type { Running } from './build/running.ts'
+import { timeMs } from './config/units.ts'
 import { mostConnections } from './limits.ts'
 import { stackOf } from './mistake.ts'
 import { Listeners, type ListenSpec, type Sharing } from './proxy/listener.ts'
@@ -54,9 +55,13 @@ export class Service {
     return this.#listeners.apply(specs)
   }
 
-  /** Serves by these routes from now on. */
+  /** Serves by these routes from now on. Tunnels to peers that are gone have as long as a drain would give them. */
   use(running: Running): void {
     this.#serving.use(running.router)
+    const gone = running.leaving.flatMap(({ peers }) => peers)
+    if (gone.length === 0) return
+    const left = timeMs(running.model.drain_timeout ?? '30s') ?? 30_000
+    setTimeout(() => this.#tunnels.endOf(gone), left).unref()
   }
 
   /** From now on each response is its connection's last. */

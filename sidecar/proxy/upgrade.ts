@@ -1,22 +1,23 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
+import type { Peer } from '../../feedback/peer.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Tunnels in progress, so that a drain can end them. */
+/** Tunnels in progress, so that a drain, or the leave of their peers, can end them. */
 export class Tunnels {
-  readonly #open = new Set<() => void>()
+  readonly #open = new Map<() => void, Peer | undefined>()
   readonly #counts: ClientCounts
 
   constructor(counts: ClientCounts) {
     this.#counts = counts
   }
 
-  /** Registers a tunnel by what ends it. @returns takes it back */
-  add(end: () => void): () => void {
-    this.#open.add(end)
+  /** Registers a tunnel by what ends it, and its peer. @returns takes it back */
+  add(end: () => void, peer: Peer | undefined): () => void {
+    this.#open.set(end, peer)
     this.#counts.tunnels += 1
     return () => {
       if (this.#open.delete(end)) this.#counts.tunnels -= 1
@@ -25,7 +26,16 @@ export class Tunnels {
 
   /** Ends every tunnel in order: FIN to both sides. No frame is put into a protocol that is not looked at. */
   end(): void {
-    for (const end of [...this.#open]) end()
+    for (const end of [...this.#open.keys()]) end()
+  }
+
+  /** Ends those to peers that a reload has taken away, in the same way. */
+  endOf(gone: readonly Peer[]): void {
+    for (const [end, peer] of [...this.#open]) {
+      // A reload makes the objects of all peers anew, also of those that stay.
+      const is = (one: Peer) => one.name === peer?.name && one.zone.name === peer.zone.name
+      if (peer?.retired && gone.some(is)) end()
+    }
   }
 }
 
@@ -85,7 +95,7 @@ export function tunnel(
       client.end()
       peer.end()
       setTimeout(() => finish('drained'), 250).unref()
-    })
+    }, attempt.peer)
     const pass = (from: Socket, to: Socket, end: TunnelEnd, count: (bytes: number) => void) => {
       from.on('data', (chunk: Buffer) => {
         active = monotonic()

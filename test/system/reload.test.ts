@@ -11,10 +11,11 @@ import {
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backend } from '../support/backend.ts'
-import { acceptKey, dial, webSocket } from '../support/client.ts'
+import { type Backend, backend, backends, type Script } from '../support/backend.ts'
+import { acceptKey, type Client, dial, webSocket } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
 import { eventually, type PeerStatus } from '../support/invariants.ts'
+import { headText } from '../support/message.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 
 function config(servers: readonly string[], more = ''): string {
@@ -179,6 +180,54 @@ test('a tunnel outlives reloads that do not touch its peer', async () => {
   await sleep(100)
   assert.equal(client.inbox.ended, undefined)
   client.close()
+})
+
+test('a tunnel to a peer that a reload takes away has drain_timeout to end, then a FIN on both sides; others stay', async () => {
+  const tunnel: Script = async (exchange) => {
+    const key = exchange.head.header('sec-websocket-key') ?? ''
+    const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': acceptKey(key) }
+    await exchange.send(headText('HTTP/1.1 101 Switching Protocols', fields))
+    for (let piece = await exchange.inbox.some(); piece; piece = await exchange.inbox.some()) {
+      await exchange.send(piece)
+    }
+    exchange.end()
+  }
+  await using three = await backends([tunnel, tunnel, tunnel])
+  const [a, b, c] = three.list as [Backend, Backend, Backend]
+  const text = (one: Backend, more = '') =>
+    `drain_timeout 700ms; http { access_log off;
+       upstream one { server ${one.address}; } upstream other { server ${c.address}; } ${more}
+       server { listen 127.0.0.1:PORT;
+         location /one { proxy_pass http://one; } location /other { proxy_pass http://other; } } }`
+  await using sidecar = await start(text(a))
+  const sees = async ({ client }: { client: Client }, said: string) => {
+    await client.write(said)
+    return (await client.inbox.take(said.length))?.toString()
+  }
+  const leaves = await webSocket(sidecar.port, '/one')
+  const stays = await webSocket(sidecar.port, '/other')
+  // Another group is nobody's business.
+  await sidecar.reload(text(a, `upstream third { server ${b.address}; }`))
+  assert.equal(await sees(leaves, 'first'), 'first')
+  await sidecar.reload(text(b))
+  const reloaded = performance.now()
+  const anew = await webSocket(sidecar.port, '/one')
+  assert.equal(b.requests.length, 1)
+  assert.equal(await sees(leaves, 'second'), 'second')
+  // The reload of a kept peer does not begin it anew.
+  await sidecar.reload(text(b, `upstream third { server ${a.address}; }`))
+  assert.equal(await leaves.client.closed, 'fin')
+  const after = performance.now() - reloaded
+  assert.ok(after > 500 && after < 1500, `${after} ms`)
+  assert.equal(leaves.client.inbox.unread.length, 0, 'nothing was put into the tunnel')
+  assert.equal(await a.requests[0]!.gone, 'fin')
+  await sleep(200)
+  for (const one of [stays, anew]) {
+    assert.equal(await sees(one, 'third'), 'third')
+    one.client.close()
+  }
+  leaves.client.close()
+  await eventually('nothing is in progress', () => c.busy === 0 && b.busy === 0)
 })
 
 const mistakes: [string, (good: string) => string, RegExp][] = [

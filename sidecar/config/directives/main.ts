@@ -48,7 +48,7 @@ export const mainDirectives = [
   directive({
     name: 'drain_timeout',
     in: ['main'],
-    doc: 'How long requests and tunnels in progress may last after a drain began.',
+    doc: 'How long requests and tunnels in progress may last after a drain began, and tunnels to peers that a reload took away.',
     default: '30s',
     args: time,
   }),

@@ -7,30 +7,39 @@ import { eventually, type Lab, lab } from '../../support/invariants.ts'
 import { headText } from '../../support/message.ts'
 
 let peer: Backend
+let other: Backend
 let front: Lab
 
 before(async () => {
   peer = await backend()
+  other = await backend()
   front = await lab(
     `upstream peers { server ${peer.address} max_fails=0; }
-     server { listen 127.0.0.1:PORT;
+     upstream others { server ${other.address} max_fails=0; }
+     server { listen 127.0.0.1:PORT; server_name no;
+       location /chat/ { proxy_pass http://others; proxy_http_version 1.1; }
+       location /news/ { proxy_pass http://peers; proxy_http_version 1.1; }
+     }
+     server { listen 127.0.0.1:PORT default_server;
        location / { proxy_pass http://peers; }
        location /plain { proxy_pass http://peers; proxy_set_header Upgrade ""; }
        location /ws { proxy_pass http://peers; proxy_http_version 1.1;
          proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "upgrade"; }
      }`,
-    [peer],
+    [peer, other],
   )
 })
 
 after(async () => {
   await front.sidecar.stop()
   await peer.stop()
+  await other.stop()
 })
 
 beforeEach(async () => {
   await front.begin()
   peer.script = echo
+  other.script = echo
 })
 
 /** Accepts the handshake and sends back all that comes. */
@@ -183,5 +192,36 @@ test('an upgrade that nobody asked for is 502, and the connection to the peer is
   }
   assert.equal((await ask(front.port)).status, 502)
   assert.ok(await gone)
+  assert.deepEqual((await front.record()).reasons, ['invalid_header'])
   await front.settle(1)
+})
+
+test('each prefix has its own peer for upgrades, and a prefix of nobody is 404 once', async () => {
+  const headers = { Host: 'no' }
+  for (const [target, one] of [
+    ['/chat/1', other],
+    ['/news/1', peer],
+    ['/chat/2', other],
+  ] as const) {
+    const before = one.requests.length
+    const { client, status } = await webSocket(front.port, target, headers)
+    assert.equal(status, 101)
+    await client.write(target)
+    assert.equal((await client.inbox.take(target.length))?.toString(), target)
+    assert.deepEqual(one.targets.slice(before), [target])
+    client.close()
+  }
+  await front.settle(3)
+  const before = peer.requests.length + other.requests.length
+  const { client, head, status } = await webSocket(front.port, '/nobody', headers)
+  assert.equal(status, 404)
+  assert.equal(head.header('upgrade'), undefined)
+  await client.inbox.take(Number(head.header('content-length')))
+  // Nobody took the connection over: it goes on as one of HTTP, or says that it ends.
+  if (head.header('connection')?.toLowerCase() === 'close') assert.equal(await client.closed, 'fin')
+  else assert.equal((await client.ask('/nobody', { headers })).status, 404)
+  assert.equal(client.inbox.unread.length, 0)
+  assert.equal(peer.requests.length + other.requests.length, before)
+  client.close()
+  await front.settle(head.header('connection')?.toLowerCase() === 'close' ? 1 : 2)
 })
