@@ -5,6 +5,7 @@ import type { AttemptReason } from '../../feedback/reasons.ts'
 import type { BodyFault, RequestBody } from './body.ts'
 import { type Connecting, type Connection, type ExchangeEvents, openConnection } from './http1/connection.ts'
 import type { HeadFault, ResponseHead } from './http1/head.ts'
+import { afterReading } from './late.ts'
 
 /** Why a try has no (complete) answer. */
 export interface TryFailure {
@@ -69,6 +70,7 @@ export class Try implements ExchangeEvents {
   #earlyCut: TryFailure | undefined = undefined
   #paused = false
   #timer: NodeJS.Timeout | undefined = undefined
+  #unsettle: (() => void) | undefined = undefined
   #timeout = 0
   #active = 0
   #phase: 'connect' | 'send' | 'read' = 'connect'
@@ -309,10 +311,16 @@ export class Try implements ExchangeEvents {
     this.#timer = setTimeout(() => this.#tick(), timeout)
   }
 
-  /** One timer serves the whole try: what is active only moves a mark, and here it is seen how long ago. */
-  #tick(): void {
-    this.#timer = undefined
+  /**
+   * One timer serves the whole try: what is active only moves a mark, and here it is seen how long ago.
+   * @param seen whether what has come meanwhile has been looked at
+   */
+  #tick(seen = false): void {
+    this.#unsettle = undefined
     if (this.#over || this.finished) return
+    // Something else is waited for by now, with a timer of its own.
+    if (seen && this.#timer) return
+    this.#timer = undefined
     const left = this.#paused ? this.#timeout : this.#timeout - (monotonic() - this.#active)
     // A request body that the client still sends is the client's slowness and not the peer's.
     const clientsTurn =
@@ -323,6 +331,10 @@ export class Try implements ExchangeEvents {
       !this.sentAll
     if (left > 0.5 || clientsTurn) {
       this.#timer = setTimeout(() => this.#tick(), clientsTurn ? this.#timeout : Math.ceil(left))
+      return
+    }
+    if (!seen) {
+      this.#unsettle = afterReading(() => this.#tick(true))
       return
     }
     if (this.#phase === 'connect') this.#fail(failure('timeout', 'timeout_connect', 'connect timed out'))
@@ -352,6 +364,7 @@ export class Try implements ExchangeEvents {
     this.#over = true
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#unsettle?.()
     this.#connecting?.cancel()
     this.#connecting = undefined
     if (this.#body && !Buffer.isBuffer(this.#body)) this.#body.detach()

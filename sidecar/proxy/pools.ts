@@ -64,6 +64,12 @@ export class Pool {
     }
   }
 
+  /** How long the connection has rested that `take` would give, milliseconds; 0 where there is none. */
+  rested(peer: Peer, now: number): number {
+    const connection = this.#idle.get(peer.name)?.at(-1)
+    return connection === undefined ? 0 : now - connection.restedAt
+  }
+
   /** Keeps a connection whose exchange has ended well, or closes it. */
   put(connection: Connection, now: number): void {
     const { keepalive, requests, time } = this.#options
