@@ -1,0 +1,48 @@
+/** A line through points by least squares. */
+export interface Line {
+  /** Change of y for each unit of x. */
+  readonly slope: number
+  /** Of the slope. */
+  readonly standardError: number
+}
+
+/** @param points x and y; at least two different x */
+export function leastSquares(points: readonly (readonly [number, number])[]): Line {
+  const count = points.length
+  const meanX = points.reduce((sum, [x]) => sum + x, 0) / count
+  const meanY = points.reduce((sum, [, y]) => sum + y, 0) / count
+  let xx = 0
+  let xy = 0
+  for (const [x, y] of points) {
+    xx += (x - meanX) ** 2
+    xy += (x - meanX) * (y - meanY)
+  }
+  const slope = xy / xx
+  let residual = 0
+  for (const [x, y] of points) residual += (y - meanY - slope * (x - meanX)) ** 2
+  return { slope, standardError: count > 2 ? Math.sqrt(residual / (count - 2) / xx) : 0 }
+}
+
+/** What memory may grow by in the second half of a run before it counts as growing: bytes, and a part of its level. */
+export interface Bound {
+  readonly bytes: number
+  readonly part: number
+}
+
+export interface Growth {
+  /** Bytes over the whole span of the points. */
+  readonly grown: number
+  readonly allowed: number
+  readonly flat: boolean
+}
+
+/** Judges the least values of windows. @param points seconds and bytes */
+export function growth(points: readonly (readonly [number, number])[], bound: Bound): Growth | undefined {
+  if (points.length < 3) return undefined
+  const span = points.at(-1)![0] - points[0]![0]
+  const { slope } = leastSquares(points)
+  const level = points.reduce((sum, [, y]) => sum + y, 0) / points.length
+  const grown = slope * span
+  const allowed = Math.max(bound.bytes, bound.part * level)
+  return { grown, allowed, flat: grown <= allowed }
+}
