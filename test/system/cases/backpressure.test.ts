@@ -32,12 +32,14 @@ test('a slow client slows the peer down instead of filling the memory', async ()
     `server { listen 127.0.0.1:PORT; location / { proxy_pass http://${peer.address}; } }`,
     [peer],
   )
+  let most = 0
   const download = async () => {
     using client = await dial(front.port)
     await client.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
     await client.head()
     const stopped = await standstill(() => sent)
     assert.ok(stopped < held, `${stopped >> 20} MiB were taken from the peer`)
+    most = Math.max(most, await residentBytes(front.sidecar.pid))
     let read = 0
     const { complete } = await readBody(client.inbox, size, (bytes) => {
       read += bytes.length
@@ -48,8 +50,10 @@ test('a slow client slows the peer down instead of filling the memory', async ()
     return residentBytes(front.sidecar.pid)
   }
   const before = await download()
+  most = 0
   const grown = (await download()) - before
   assert.ok(grown < more, `${grown >> 20} MiB more`)
+  assert.ok(most - before < more, `${(most - before) >> 20} MiB more while nobody read`)
 })
 
 test('a slow peer slows the client down instead of filling the memory', async () => {
@@ -68,6 +72,7 @@ test('a slow peer slows the client down instead of filling the memory', async ()
     `server { listen 127.0.0.1:PORT; client_max_body_size 0; location / { proxy_pass http://${peer.address}; } }`,
     [peer],
   )
+  let most = 0
   const upload = async () => {
     using client = await dial(front.port)
     await client.write(Client.bytes('/', { method: 'POST', headers: { 'Content-Length': size } }))
@@ -77,6 +82,7 @@ test('a slow peer slows the client down instead of filling the memory', async ()
     })()
     const stopped = await standstill(() => sent)
     assert.ok(stopped < held, `${stopped >> 20} MiB were taken from the client`)
+    most = Math.max(most, await residentBytes(front.sidecar.pid))
     open()
     await whole
     assert.equal((await client.reply()).text, String(size))
@@ -84,6 +90,8 @@ test('a slow peer slows the client down instead of filling the memory', async ()
     return residentBytes(front.sidecar.pid)
   }
   const before = await upload()
+  most = 0
   const grown = (await upload()) - before
   assert.ok(grown < more, `${grown >> 20} MiB more`)
+  assert.ok(most - before < more, `${(most - before) >> 20} MiB more while nobody read`)
 })

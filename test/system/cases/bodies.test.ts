@@ -83,6 +83,8 @@ test('an early refusal reaches a client that expects 100, without one', async ()
 
 test('interim responses never end the message, and go only to clients that know them', async () => {
   peer.script = async (x) => {
+    // Nobody has waited for it.
+    await x.send(headText('HTTP/1.1 100 Continue'))
     await x.send(headText('HTTP/1.1 103 Early Hints', { Link: '</style.css>; rel=preload' }))
     await sleep(20)
     await x.send(headText('HTTP/1.1 102 Processing'))
@@ -97,14 +99,17 @@ test('interim responses never end the message, and go only to clients that know 
     hints.map((head) => head.header('link')),
     ['</style.css>; rel=preload'],
   )
+  assert.ok(reply.interim.every((head) => !head.start.startsWith('HTTP/1.1 100 ')))
   const old = await exchange(front.port, 'GET / HTTP/1.0\r\n\r\n')
   assert.match(old, /^HTTP\/1.1 200 /)
+  assert.equal(old.split('HTTP/1.').length, 2)
   assert.ok(old.endsWith('\r\n\r\nfinal'))
   await front.record(2)
   assert.deepEqual(
     (await front.records()).slice(-2).map((record) => record.statuses),
     [['200'], ['200']],
   )
+  assert.equal(new Set(peer.requests.slice(-2).map((request) => request.connection)).size, 1)
   await front.settle(2)
 })
 

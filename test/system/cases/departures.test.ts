@@ -33,8 +33,8 @@ before(async () => {
     await x.gone
   })
   bad = await backend({ status: 503 }, { host: '0.0.0.0' })
-  deaf = await deafPeer({ backlog: 0 })
-  await deaf.fill(1)
+  deaf = await deafPeer({ backlog: 1 })
+  await deaf.fill(2)
   sidecar = await start(`
     http {
       log_format plain '$uri $status $upstream_status $upstream_reason';

@@ -34,6 +34,8 @@ async function refused(bytes: string, statuses: readonly number[] = [400]): Prom
   const status = Number(heads[0]?.slice(9, 12))
   assert.ok(statuses.includes(status), `${heads[0]} to ${JSON.stringify(bytes)}`)
   assert.equal(peer.requests.length, before)
+  const record = await front.record()
+  assert.deepEqual([record.status, record.addresses], [status, []])
   await front.settle(1)
 }
 
@@ -92,18 +94,23 @@ for (const coding of [
   })
 }
 
-for (const [what, headers] of [
-  ['a malformed length', 'Content-Length: 0x5'],
-  ['a negative length', 'Content-Length: -1'],
-  ['lengths that differ', 'Content-Length: 5\r\nContent-Length: 6'],
-  ['a length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked'],
+for (const [what, headers, body] of [
+  ...lengths.map((length) => [`a length of "${length}"`, `Content-Length: ${length}`, 'hello'] as const),
+  ['lengths that differ', 'Content-Length: 5\r\nContent-Length: 6', 'hello'],
+  ['lengths that differ in one line', 'Content-Length: 5, 6', 'hello'],
+  ['a length and chunks', 'Content-Length: 5\r\nTransfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
+  ['chunks and a length', 'Transfer-Encoding: chunked\r\nContent-Length: 5', '5\r\nhello\r\n0\r\n\r\n'],
+  ['no length and no chunks, both said', 'Content-Length: 0\r\nTransfer-Encoding: chunked', '0\r\n\r\n'],
+  ['no length and chunks, nothing of either', 'Content-Length: 0\r\nTransfer-Encoding: chunked', ''],
+  ['an unknown coding', 'Transfer-Encoding: xchunked', '5\r\nhello\r\n0\r\n\r\n'],
+  ['chunks twice', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked', '5\r\nhello\r\n0\r\n\r\n'],
 ] as const) {
   test(`a response with ${what} becomes 502, and its connection is not used again`, async () => {
     const script = peer.script
     let ended: Promise<string> | undefined
     peer.script = async (x) => {
       ended = x.gone
-      await x.send(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\nhello`)
+      await x.send(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n${body}`)
       await x.gone
     }
     const reply = await ask(front.port)

@@ -94,9 +94,13 @@ test('a request head that is too large or has too many fields gets 431', async (
     { 'X-Long': 'x'.repeat(17 * 1024) },
     Object.fromEntries(Array.from({ length: 1500 }, (_, i) => [`X-${i}`, '1'])),
   ]) {
-    assert.equal((await ask(front.port, '/', { headers })).status, 431)
+    const reply = await ask(front.port, '/', { headers })
+    assert.equal(reply.status, 431)
+    assert.equal(reply.header('connection'), 'close')
   }
   assert.equal(a.requests.length, before)
+  const record = await front.record(2)
+  assert.deepEqual([record.status, record.addresses], [431, []])
   await front.settle(2)
 })
 
@@ -107,7 +111,22 @@ test('a response head that is too large is 502, and is not asked for again and a
   assert.deepEqual((await front.record()).reasons, ['header_overflow'])
   assert.equal((await ask(front.port, '/both')).status, 502)
   assert.deepEqual((await front.record(2)).reasons, ['header_overflow', 'header_overflow'])
+  const metrics = await (await fetch(`${front.sidecar.admin}/metrics`)).text()
+  const counted = [...metrics.matchAll(/attempt_reasons_total\{.*reason="header_overflow"\} ([1-9]\d*)$/gm)]
+  assert.equal(
+    counted.reduce((sum, [, count]) => sum + Number(count), 0),
+    3,
+  )
   await front.settle(2)
+})
+
+test('a folded header of a peer is 502 or one line, and never goes on as it is', async () => {
+  a.script = (x) => x.send('HTTP/1.1 200 OK\r\nX-A: 1\r\n  2\r\nContent-Length: 0\r\n\r\n')
+  const reply = await ask(front.port)
+  if (reply.status === 502) assert.deepEqual((await front.record()).reasons, ['invalid_header'])
+  else assert.deepEqual([reply.status, reply.header('x-a')], [200, '1 2'])
+  assert.ok(reply.complete)
+  await front.settle(1)
 })
 
 for (const line of [

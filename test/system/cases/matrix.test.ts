@@ -60,10 +60,13 @@ before(async () => {
   front = await lab(
     `upstream peers { server ${peer.address} max_fails=0; }
      upstream others { server ${byPath.address}; }
+     log_format addresses '$remote_addr $proxy_add_x_forwarded_for';
      server { listen 127.0.0.1:PORT; listen unix:front.sock; listen [::1]:PORT2;
        client_max_body_size 0; add_header X-From $remote_addr;
        location / { proxy_pass http://peers; }
-       location /by-path { proxy_pass http://others; }
+       location /by-path { proxy_pass http://others; access_log addresses.log addresses;
+         access_log access.log attempts; proxy_set_header X-Real-IP $remote_addr;
+         proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; }
        location /six { proxy_pass http://${six.address}; }
      }`,
     [peer, byPath, six],
@@ -187,6 +190,8 @@ test('a peer and a listener may be Unix sockets', async () => {
   const reply = await ask(join(front.sidecar.folder, 'front.sock'), '/by-path')
   assert.equal(reply.text, 'by path')
   assert.equal(reply.header('x-from'), 'unix:')
+  const { head } = byPath.requests.at(-1)!
+  assert.deepEqual([head.all('x-real-ip'), head.all('x-forwarded-for')], [['unix:'], ['unix:']])
   assert.match(byPath.address, /^unix:\//)
   assert.deepEqual((await front.record()).addresses, [byPath.address])
   assert.ok(Object.hasOwn(await front.peers('others'), byPath.address))

@@ -15,6 +15,7 @@ before(async () => {
        location / { proxy_pass http://peers; }
        location /hi/ { proxy_pass http://peers/base/; }
        location /admin { return 403; }
+       location /open/ { proxy_pass http://peers; }
      }
      server { listen 127.0.0.1:PORT; server_name h; proxy_set_header X-Server h;
        location / { proxy_pass http://peers; }
@@ -96,6 +97,32 @@ test('odd but legal characters go on byte for byte, and NUL is refused', async (
   assert.deepEqual((await sent(`GET ${target}`)).seen, [`GET ${target}`])
   const { status, seen } = await sent('GET /a%2Fb%5C%00%3B//c?x=/../y')
   assert.deepEqual({ status, seen }, { status: 400, seen: [] })
+})
+
+test('who is asked goes by what the path means, and the bytes go on as they came', async () => {
+  for (const target of [
+    '/open/%2e%2e/admin',
+    '/open/..%2fadmin',
+    '/open/%2E./admin/x',
+    '/%61dmin',
+    '//admin',
+    '/open/x/%2e%2e/..//admin',
+  ]) {
+    assert.deepEqual(await sent(`GET ${target}`).then(({ status, seen }) => ({ status, seen })), {
+      status: 403,
+      seen: [],
+    })
+  }
+  // A backslash and a semicolon are letters, an escaped percent sign stays one.
+  for (const target of ['/open/..%5cadmin', '/open/..\\admin', '/open/..;/admin', '/open/%252e%252e/admin']) {
+    assert.deepEqual((await sent(`GET ${target}`)).seen, [`GET ${target}`])
+  }
+  for (const target of ['/open/%', '/open/%zz', '/open/%00', '/open/%2']) {
+    assert.deepEqual(await sent(`GET ${target}`).then(({ status, seen }) => ({ status, seen })), {
+      status: 400,
+      seen: [],
+    })
+  }
 })
 
 test('control characters in a header are refused', async () => {
