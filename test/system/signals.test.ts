@@ -52,16 +52,24 @@ interface Count {
   good: number
   /** Responses that told the client to close. */
   last: number
+  /** Responses to requests that were sent when the drain had begun, and that did not tell so. */
+  kept: number
   /** Requests that got no whole answer. */
   broken: string[]
 }
 
 /** Asks over and over on kept-alive connections, and on a new one when told to close, as long as it is told to go on. */
-async function keepAsking(port: number, count: Count, goOn: () => boolean): Promise<void> {
+async function keepAsking(
+  port: number,
+  count: Count,
+  goOn: () => boolean,
+  draining: () => boolean,
+): Promise<void> {
   while (goOn()) {
     const client = await dial(port)
     for (;;) {
       try {
+        const last = draining()
         const reply = await client.ask('/5')
         if (reply.status !== 200 || !reply.complete || reply.text !== 'answer')
           throw new Error(`${reply.status}`)
@@ -70,6 +78,7 @@ async function keepAsking(port: number, count: Count, goOn: () => boolean): Prom
           count.last += 1
           break
         }
+        if (last) count.kept += 1
       } catch (error) {
         count.broken.push(String(error))
         break
@@ -94,11 +103,12 @@ for (const signal of ['SIGTERM', 'SIGQUIT'] as const) {
   test(`${signal} drains: not ready first, still accepting, then every answer is the last and nothing is cut`, async () => {
     await using a = await peer()
     await using sidecar = await start(config(a, 'drain_delay 400ms; drain_timeout 5s;'))
-    const count: Count = { good: 0, last: 0, broken: [] }
+    const count: Count = { good: 0, last: 0, kept: 0, broken: [] }
     // As whoever sends requests here does, they notice after a while that it is not ready, and then open no more.
     let noticedAt = Number.POSITIVE_INFINITY
     const goOn = () => performance.now() < noticedAt
-    const clients = Array.from({ length: 8 }, () => keepAsking(sidecar.port, count, goOn))
+    let draining = false
+    const clients = Array.from({ length: 8 }, () => keepAsking(sidecar.port, count, goOn, () => draining))
     const idle = await dial(sidecar.port)
     assert.equal((await idle.ask('/0')).header('connection')?.toLowerCase(), 'keep-alive')
     const slow = await dial(sidecar.port)
@@ -109,6 +119,7 @@ for (const signal of ['SIGTERM', 'SIGQUIT'] as const) {
     const began = performance.now()
     sidecar.signal(signal)
     await eventually('not ready', async () => (await fetch(`${sidecar.admin}/readyz`)).status === 503)
+    draining = true
     noticedAt = began + 300
     assert.ok(performance.now() - began < 300, 'readiness goes before the delay is over')
     // Accepting still, and saying that this is the connection's last answer.
@@ -126,6 +137,7 @@ for (const signal of ['SIGTERM', 'SIGQUIT'] as const) {
     assert.equal(await slow.closed, 'fin')
     assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
     assert.deepEqual(count.broken, [])
+    assert.equal(count.kept, 0, 'every response since says that it is the last')
     assert.ok(count.last >= 8, 'each connection was told to close')
     assert.ok(performance.now() - began < 3000, 'it did not wait for the timeout')
   })

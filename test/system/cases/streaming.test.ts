@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backend } from '../../support/backend.ts'
-import { dial } from '../../support/client.ts'
+import { Client, dial } from '../../support/client.ts'
 import { lab } from '../../support/invariants.ts'
 import { chunk, headText } from '../../support/message.ts'
 
@@ -45,3 +45,41 @@ for (const [what, type, extra] of [
     await front.settle(1)
   })
 }
+
+test('events far apart go on as long as any comes in time, and how long that is can be said of a location', async () => {
+  await using peer = await backend(async (x) => {
+    const paceMs = Number(x.target.split('/').at(-1))
+    const type = { 'Content-Type': 'text/event-stream', 'Transfer-Encoding': 'chunked' }
+    await x.send(headText('HTTP/1.1 200 OK', type))
+    for (let i = 0; i < 4 && !x.inbox.ended; i++) {
+      await Promise.race([sleep(paceMs), x.gone])
+      await x.send(chunk(`: ${i}\n\n`))
+    }
+    await x.send('0\r\n\r\n')
+  })
+  await using front = await lab(
+    `proxy_read_timeout 300ms;
+     server { listen 127.0.0.1:PORT;
+       location / { proxy_pass http://${peer.address}; }
+       location /patient/ { proxy_pass http://${peer.address}; proxy_read_timeout 1h; } }`,
+    [peer],
+  )
+  const events = async (target: string) => {
+    using client = await dial(front.port)
+    await client.write(Client.bytes(target))
+    const reply = await client.reply()
+    return { status: reply.status, complete: reply.complete, events: reply.text.split('\n\n').length - 1 }
+  }
+  const whole = { status: 200, complete: true, events: 4 }
+  const [beating, patient, silent] = await Promise.all(
+    ['/120', '/patient/350', '/1000'].map((target) => events(target)),
+  )
+  // A heartbeat in time keeps the stream, though it lasts longer than the timeout.
+  assert.deepEqual(beating, whole)
+  assert.deepEqual(patient, whole)
+  assert.deepEqual(silent, { status: 200, complete: false, events: 0 })
+  await front.record(3)
+  const reasons = (await front.records()).map(({ request, reasons }) => `${request.split(' ')[1]} ${reasons}`)
+  assert.deepEqual(reasons.sort(), ['/1000 body_timeout', '/120 -', '/patient/350 -'])
+  await front.settle(3)
+})
