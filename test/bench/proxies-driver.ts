@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { children } from '../support/sidecar.ts'
 import type { Order, Reply } from './proxies-load.ts'
 import type { AskName } from './proxies-scenarios.ts'
 import type { Turn, TurnOptions } from './proxies-turn.ts'
@@ -30,6 +31,7 @@ export class Driver implements AsyncDisposable {
     const child = spawn(command[0] ?? '', command.slice(1), {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     })
+    children.add(child)
     // The first word of the process is the port of its peer.
     const [first] = (await once(child, 'message')) as [{ peerPort: number }]
     return new Driver(child, first.peerPort)
@@ -50,6 +52,7 @@ export class Driver implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    children.delete(this.#child)
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = once(this.#child, 'exit')
     this.#child.kill('SIGKILL')

@@ -4,6 +4,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monotonic } from '../../feedback/clock.ts'
 import { freePort } from '../support/free-port.ts'
+import { children } from '../support/sidecar.ts'
 import { ready } from './forward.ts'
 import { type Driver, onCore } from './proxies-driver.ts'
 import { cost, type Found } from './proxies-figures.ts'
@@ -61,6 +62,7 @@ export class Running implements AsyncDisposable {
       env: { ...process.env, EVENKEEL_NODE: process.execPath, HOME: folder },
     })
     closeSync(file)
+    children.add(child)
     const running = new Running(options, child, port)
     const ended = once(child, 'exit').then(() => Promise.reject(new Error('it ended')))
     try {
@@ -110,6 +112,7 @@ export class Running implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#scraper)
+    children.delete(this.#child)
     await this.#driver.close(this.#port)
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const gone = once(this.#child, 'exit')

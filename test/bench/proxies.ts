@@ -33,7 +33,8 @@ const pacedPart = 0.6
 export async function run(words: readonly string[]): Promise<void> {
   if (words.includes('--help')) return console.log(usage)
   const options = readOptions(words)
-  await ensure([...new Set(options.subjects.flatMap(({ program }) => program ?? []))], console.log)
+  const programs = options.subjects.flatMap(({ program }) => program ?? [])
+  await ensure([...new Set(programs)], console.log)
   const cores = availableParallelism() > 1 ? { proxy: 0, rest: 1 } : { proxy: undefined, rest: undefined }
   // What measures must not be where the proxies are.
   if (cores.rest !== undefined) {
