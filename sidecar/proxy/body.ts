@@ -1,4 +1,5 @@
-import type { IncomingMessage } from 'node:http'
+import type { ClientRequest } from './http1/client-request.ts'
+import { afterReading } from './late.ts'
 
 /** Where a request body is written to: one try's connection. */
 export interface BodySink {
@@ -30,31 +31,29 @@ export interface BodyOptions {
 export class RequestBody {
   /** Announced length; undefined for a chunked body. */
   readonly length: number | undefined
-  #request: IncomingMessage
+  #request: ClientRequest
   #options: BodyOptions
   #held: Buffer[] = []
   #heldBytes = 0
   #received = 0
   #replayable = true
-  #dropping = false
   #begun = false
   #ended = false
   #fault: BodyFault | undefined = undefined
   #sink: BodySink | undefined = undefined
   #timer: NodeJS.Timeout | undefined = undefined
+  #unsettle: (() => void) | undefined = undefined
   #waiting: ((ready: BodyFault | undefined) => void) | undefined = undefined
 
-  constructor(request: IncomingMessage, length: number | undefined, options: BodyOptions) {
+  constructor(request: ClientRequest, length: number | undefined, options: BodyOptions) {
     this.#request = request
     this.length = length
     this.#options = options
-    request.on('data', (chunk: Buffer) => this.#receive(chunk))
-    request.on('end', () => this.#end())
-    request.on('error', () => this.#break('aborted'))
-    request.on('close', () => {
-      if (!this.#ended) this.#break('aborted')
+    request.take({
+      data: (chunk) => this.#receive(chunk),
+      end: () => this.#end(),
+      aborted: () => this.#break('aborted'),
     })
-    request.pause()
   }
 
   /** Whether all of it is at hand, so that its length is known and it can be sent at any time. */
@@ -127,20 +126,10 @@ export class RequestBody {
     this.#request.resume()
   }
 
-  /** Reads and drops the rest, so that a client that sends all before it reads gets to its answer. */
-  drain(): void {
-    this.#sink = undefined
-    this.#disarm()
-    this.#forget()
-    this.#replayable = false
-    this.#dropping = true
-    this.#request.resume()
-  }
-
   #receive(chunk: Buffer): void {
     this.#received += chunk.length
     this.#options.onBytes(chunk.length)
-    if (this.#fault || this.#dropping) return
+    if (this.#fault) return
     if (this.#options.limit > 0 && this.#received > this.#options.limit) {
       this.#break('too_large')
       return
@@ -198,11 +187,21 @@ export class RequestBody {
   }
 
   #arm(): void {
-    this.#timer ??= setTimeout(() => this.#break('timeout'), this.#options.timeout)
+    this.#timer ??= setTimeout(() => this.#late(), this.#options.timeout)
+  }
+
+  #late(): void {
+    const received = this.#received
+    this.#unsettle = afterReading(() => {
+      if (this.#received === received) this.#break('timeout')
+      else this.#timer?.refresh()
+    })
   }
 
   #disarm(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#unsettle?.()
+    this.#unsettle = undefined
   }
 }

@@ -1,44 +1,20 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { RequestBody } from './body.ts'
 import { statusPhrase } from './builtin-pages.ts'
+import type { ClientConnection } from './http1/client-connection.ts'
+import type { ClientRequest } from './http1/client-request.ts'
+import type { ClientResponse } from './http1/client-response.ts'
 import type { Settings } from './route.ts'
-
-/** What is kept of a client's connection between its requests. */
-export interface ClientConnection {
-  readonly socket: Socket
-  readonly serial: number
-  requests: number
-  /** `socket.bytesWritten` when the last response had ended: what comes after belongs to the next one. */
-  written: number
-  /** Exchanges in progress on it: 0 or 1, since those of a client that pipelines are served in turn. */
-  active: number
-  /** The one in progress. Not kept in a map by socket: each time a map has moved, what it held then outlives its time. */
-  current: Exchange | undefined
-  /** Requests that have come and wait for their turn. */
-  readonly waiting: (() => void)[]
-}
-
-/** The socket of a request that asks to switch protocols, with what the client has sent of the new one. */
-export interface Upgrade {
-  readonly socket: Socket
-  readonly head: Buffer
-}
 
 /** A request and its response in progress, and whether the client is still there. */
 export class Exchange {
   readonly call: Call
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
+  readonly request: ClientRequest
+  readonly response: ClientResponse
   readonly connection: ClientConnection
   /** Those of the location in charge now. */
   settings: Settings
-  /** Undefined when the request does not ask to switch protocols. */
-  readonly upgrade: Upgrade | undefined
-  /** The client waits for a 100 before it sends the body. */
-  readonly expectsContinue: boolean
   /** Its 100 has been sent, or is due. */
   invited = false
   /** Undefined when the request has no body. */
@@ -52,37 +28,37 @@ export class Exchange {
   #handled = false
   /** Whether it is this side that breaks the response off. */
   #cut = false
-  /** Whether the response announced its length. */
-  #counted = false
   #done: (exchange: Exchange) => void
 
-  /** @param done called once, when the response has ended and the request's work too */
+  /**
+   * @param settings what holds until a location is known
+   * @param done called once, when the response has ended and the request's work too
+   */
   constructor(
-    parts: {
-      call: Call
-      request: IncomingMessage
-      response: ServerResponse
-      connection: ClientConnection
-      settings: Settings
-      upgrade: Upgrade | undefined
-      expectsContinue: boolean
-    },
+    call: Call,
+    request: ClientRequest,
+    response: ClientResponse,
+    connection: ClientConnection,
+    settings: Settings,
     done: (exchange: Exchange) => void,
   ) {
-    this.call = parts.call
-    this.request = parts.request
-    this.response = parts.response
-    this.connection = parts.connection
-    this.settings = parts.settings
-    this.upgrade = parts.upgrade
-    this.expectsContinue = parts.expectsContinue
+    this.call = call
+    this.request = request
+    this.response = response
+    this.connection = connection
+    this.settings = settings
     this.#done = done
-    this.response.on('close', () => {
-      if (!this.response.writableFinished) this.leave()
-      this.#end()
-    })
-    // Errors of a client's connection end in `close`; nobody else needs to hear of them.
-    this.response.on('error', () => {})
+  }
+
+  /** Whether the client asks to switch protocols. */
+  get upgrade(): boolean {
+    return this.request.head.upgrade
+  }
+
+  /** The response is over. */
+  over(): void {
+    if (!this.response.finished) this.leave()
+    this.#end(this.response.bytes)
   }
 
   /** The client is gone, or as good as that. */
@@ -116,52 +92,47 @@ export class Exchange {
     if (this.#finished) this.#report()
   }
 
-  /** A tunnel has taken the socket over: the response object no longer tells when it ends, `tunnelEnded` does. */
-  tunnelEnded(): void {
-    this.#end()
+  /**
+   * A tunnel that had taken the socket over has ended: the response does not tell.
+   * @param bytes written to the client
+   */
+  tunnelEnded(bytes: number): void {
+    this.#end(this.response.bytes + bytes)
   }
 
   /**
-   * Sends the head. Date is added, and the framing that the client's protocol wants.
+   * Makes the head of the response, with the framing that the client's protocol wants. It goes out with the first of
+   * the body, or by `response.flush`.
    * @param headers names and values in turn
    */
   sendHead(status: number, reasonPhrase: string | undefined, headers: string[]): void {
-    const { call, response } = this
-    const unread = this.body ? !this.body.ended : !this.request.complete && this.expectsContinue
-    if (unread && !this.upgrade) {
-      // What the client still sends is not waited for, so the connection cannot carry another request.
-      this.close = true
-      lingerOnClose(this.connection.socket, () => this.body?.drain())
-    }
-    if (this.close) response.shouldKeepAlive = false
+    const { call, response, request } = this
+    const unread = this.body ? !this.body.ended : !request.complete && request.head.expectsContinue
+    // What the client still sends is not waited for, so the connection cannot carry another request.
+    if (unread) this.close = true
+    if (this.close) response.last = true
     call.status = status
     call.sentHeaders = headers
-    this.#counted = headers.some((name, i) => i % 2 === 0 && name.toLowerCase() === 'content-length')
-    const phrase = reasonPhrase || statusPhrase(status)
-    if (phrase !== undefined) response.writeHead(status, phrase, headers)
-    else response.writeHead(status, headers)
+    response.writeHead(status, reasonPhrase || (statusPhrase(status) ?? ''), headers)
   }
 
   /** Cuts the connection so that the client can tell that the response is not whole. */
   cut(): void {
     const { socket } = this.connection
+    const { headersSent, chunked, counted } = this.response
     this.#cut = true
     // A body that ends with the connection looks whole after an orderly close: only a reset tells.
-    if (this.response.headersSent && !this.response.chunkedEncoding && !this.#counted) {
-      socket.resetAndDestroy()
-    } else {
-      socket.destroy()
-    }
+    if (headersSent && !chunked && !counted) socket.resetAndDestroy()
+    else socket.destroy()
   }
 
-  #end(): void {
+  #end(bytesSent: number): void {
     if (this.#finished) return
     this.#finished = true
-    const { call, connection } = this
+    const { call } = this
     call.endedAt = monotonic()
     call.completed = !this.gone
-    call.bytesSent = connection.socket.bytesWritten - connection.written
-    connection.written = connection.socket.bytesWritten
+    call.bytesSent = bytesSent
     if (this.#handled) this.#report()
   }
 
@@ -169,22 +140,5 @@ export class Exchange {
     const done = this.#done
     this.#done = () => {}
     done(this)
-  }
-}
-
-/** How long a client may go on sending after its answer, milliseconds. */
-const lingering = 5000
-
-/**
- * Makes the end of the response half-close the socket instead of closing it: closing with unread bytes of the
- * request in the kernel would reset the connection, and the client could lose the answer.
- * @param drop reads and drops what the client still sends
- */
-function lingerOnClose(socket: Socket, drop: () => void): void {
-  socket.destroySoon = () => {
-    socket.end()
-    drop()
-    const timer = setTimeout(() => socket.destroy(), lingering)
-    socket.once('close', () => clearTimeout(timer))
   }
 }

@@ -8,8 +8,10 @@ import { publishAttempt } from '../telemetry/channels.ts'
 import { tracing } from '../telemetry/tracing.ts'
 import { answer } from './answer.ts'
 import { Try, type TryFailure, type TryResult } from './attempt.ts'
+import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
+import { afterReading } from './late.ts'
 import type { PeerGroup } from './pools.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
 import type { ProxyPass } from './route.ts'
@@ -36,6 +38,11 @@ export interface ForwardEnv {
 
 const done: Forwarded = { kind: 'done' }
 
+/** Methods that change nothing: sending them again does no harm. */
+const safe: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+/** A kept connection that has rested so long, milliseconds, is looked at once more before it is used. */
+const longRest = 500
+
 /** Passes a request to a group: picks a peer, sends, judges, and tries the next one or passes the answer on. */
 export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardEnv): Promise<Forwarded> {
   const { call, settings } = exchange
@@ -54,7 +61,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
     method: settings.method?.(call) || call.method,
     target: pass.requestTarget(call),
     framing: bodyFraming(exchange, prepared.body),
-    upgrade: exchange.upgrade !== undefined,
+    upgrade: exchange.upgrade,
   })
   if (!head) return { kind: 'refused', status: 400 }
   return new Run(exchange, group, head, prepared.body, env).run()
@@ -141,8 +148,8 @@ class Run {
       upgrade: this.#head.upgrade,
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
-        if (status === 100 || call.httpVersion !== '1.1' || response.headersSent || !response.socket) return
-        response.writeInformation(status, headers)
+        if (status === 100 || call.httpVersion !== '1.1') return
+        response.interim(status, statusPhrase(status) ?? '', headers)
       },
     }
   }
@@ -153,7 +160,13 @@ class Run {
     const { attempt } = trial
     const peer = attempt.peer!
     const head = `${this.#head.text}${tracing?.attempt(call, attempt, this.#head) ?? ''}\r\n`
-    const reused = fresh ? undefined : this.#group.pool.take(peer, attempt.startedAt)
+    const { pool } = this.#group
+    if (!fresh && !safe.has(call.method) && pool.rested(peer, attempt.startedAt) >= longRest) {
+      // Its peer may have closed it: what should not be sent twice is sent once that would be known.
+      await new Promise<void>((resolve) => afterReading(resolve))
+      if (this.#exchange.gone && !settings.ignoreClientAbort) return clientLeft
+    }
+    const reused = fresh ? undefined : pool.take(peer, attempt.startedAt)
     const stay = this.#exchange.onLeave(() => {
       if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
     })

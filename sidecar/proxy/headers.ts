@@ -192,14 +192,14 @@ export function responseHeaders(headers: readonly string[], settings: Settings):
   return out
 }
 
-/** Which of the peer's trailer fields go on to the client. */
-export function responseTrailers(trailers: readonly string[], settings: Settings): [string, string][] {
-  const out: [string, string][] = []
+/** Which of the peer's trailer fields go on to the client: names and values in turn. */
+export function responseTrailers(trailers: readonly string[], settings: Settings): string[] {
+  const out: string[] = []
   for (let i = 0; i < trailers.length; i += 2) {
     const lower = trailers[i]!.toLowerCase()
     if (notInTrailers.has(lower) || settings.hideHeaders.has(lower)) continue
     if (!settings.passLoadReport && loadReportFields.has(lower)) continue
-    out.push([trailers[i]!, trailers[i + 1]!])
+    out.push(trailers[i]!, trailers[i + 1]!)
   }
   return out
 }

@@ -1,13 +1,11 @@
-import type { IncomingMessage, Server } from 'node:http'
-import { Server as NetServer, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import { type ClientCounts, Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from './bind.ts'
-import { type ClientConnection, Exchange, type Upgrade } from './exchange.ts'
-import { createServer, ServerResponse } from './node-http.ts'
-import { inTurn, turnOver } from './pipeline.ts'
-import { refuse, unreadable } from './refusal.ts'
-import { makeCall } from './request-call.ts'
+import { Client, type Host, type Place } from './client.ts'
+import type { Exchange } from './exchange.ts'
+import { afterReading } from './late.ts'
 import type { Settings } from './route.ts'
 
 /** One address to listen on and what its default server says of connections. */
@@ -40,10 +38,9 @@ export interface Handler {
   closed(key: string): void
 }
 
-interface Open {
+interface Open extends Place {
   spec: ListenSpec
   readonly server: Server
-  /** A reload has taken the address away: its connections end with their next response. */
   removed: boolean
 }
 
@@ -56,15 +53,22 @@ export interface Sharing {
   readonly tally: Tally
 }
 
-/** The client side: listens, reads request heads, and hands each on as an exchange. */
-export class Listeners {
+/** How often it is looked whether clients take too long, milliseconds. */
+const lookEveryMs = 500
+/** Looks that are further apart show that the process could not run meanwhile: nobody is judged by that time. */
+const heldUpMs = 1000
+
+/** The client side: listens, and hands each request on as an exchange. */
+export class Listeners implements Host {
   readonly counts: ClientCounts
-  #handler: Handler
+  readonly handler: Handler
+  draining = false
   #open = new Map<string, Open>()
-  #connections = new Map<Socket, ClientConnection>()
+  #clients = new Set<Client>()
   #serial: number
-  #draining = false
   #stopped = false
+  #looking: NodeJS.Timeout | undefined = undefined
+  #lookedAt = 0
 
   readonly #sharing: Sharing
   readonly #limit: number
@@ -81,7 +85,7 @@ export class Listeners {
     limit = Number.POSITIVE_INFINITY,
     dropped: () => void = () => {},
   ) {
-    this.#handler = handler
+    this.handler = handler
     this.#sharing = sharing
     this.counts = sharing.tally.own
     // Serial numbers of connections are the process's: each thread has every so manieth.
@@ -125,7 +129,6 @@ export class Listeners {
       const old = this.#open.get(spec.key)
       if (!old) continue
       old.spec = spec
-      tune(old.server, spec)
     }
     for (const open of opened) this.#open.set(open.spec.key, open)
     const wanted = new Set(specs.map((spec) => spec.key))
@@ -141,8 +144,8 @@ export class Listeners {
 
   /** From now on each response is its connection's last. Accepting goes on until `stopListening`. */
   drain(): void {
-    this.#draining = true
-    for (const { current } of this.#connections.values()) if (current) current.close = true
+    this.draining = true
+    for (const { current } of this.#clients) if (current) current.close = true
   }
 
   /** Accepts no more, for good. Connections stay until their last response, or `closeIdle`. */
@@ -153,57 +156,22 @@ export class Listeners {
 
   /** Closes connections that carry no request. */
   closeIdle(): void {
-    for (const [socket, connection] of this.#connections) {
-      if (connection.active === 0) socket.end(() => socket.destroy())
-    }
+    for (const { connection } of this.#clients) connection.closeIdle()
   }
 
   /** Closes everything at once. */
   destroy(): void {
     this.stopListening()
-    for (const socket of this.#connections.keys()) socket.destroy()
+    for (const { connection } of this.#clients) connection.socket.destroy()
   }
 
   async #listen(spec: ListenSpec): Promise<Open> {
-    const server = createServer({
-      maxHeaderSize: spec.maxHead,
-      requestTimeout: 0,
-      headersTimeout: spec.headerTimeout,
-      connectionsCheckingInterval: 1000,
-      // A request without Host is answered (and recorded) like every other bad one.
-      requireHostHeader: false,
-      joinDuplicateHeaders: false,
-      shouldUpgradeCallback: mayUpgrade,
-    })
+    const server = createServer({ allowHalfOpen: true, noDelay: true })
     const open: Open = { spec, server, removed: false }
-    tune(server, spec)
     server.on('connection', (socket) => this.#connected(open, socket))
-    server.on('request', (request, response) => {
-      this.#inTurn(request.socket, () => this.#request(open, request, response, undefined, false))
-    })
-    server.on('checkContinue', (request, response) => {
-      this.#inTurn(request.socket, () => this.#request(open, request, response, undefined, true))
-    })
-    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      this.#inTurn(socket, () => {
-        // A timeout between requests may have been set while this one waited for its turn.
-        socket.setTimeout(0)
-        const response = new ServerResponse(request)
-        response.assignSocket(socket)
-        response.shouldKeepAlive = false
-        response.on('finish', () => socket.destroySoon())
-        this.#request(open, request, response, { socket, head }, false)
-      })
-    })
-    server.on('connect', (request: IncomingMessage, socket: Socket) => {
-      this.#inTurn(socket, () => this.#refuse(open, socket, 405, request))
-    })
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) =>
-      this.#clientError(open, error, socket),
-    )
     await bind(server, spec, this.#sharing.threads > 1)
     server.once('close', () => {
-      if (!this.#open.has(spec.key)) this.#handler.closed(spec.key)
+      if (!this.#open.has(spec.key)) this.handler.closed(spec.key)
     })
     // A failure to accept one connection; the listener itself goes on.
     server.on('error', () => this.#drop())
@@ -221,106 +189,38 @@ export class Listeners {
       socket.destroy()
       return
     }
-    // The socket keeps the address that it is asked for now: a client that resets its connection takes it with it.
+    this.counts.accepted += 1
     if (socket.remoteAddress === undefined && open.spec.address.kind === 'tcp') {
       // Gone before it was accepted. Nobody waits for answers, and what it sent would look like a Unix socket's.
-      this.counts.accepted += 1
       socket.destroy()
       return
     }
     this.#serial += this.#sharing.threads
-    const connection: ClientConnection = {
-      socket,
-      serial: this.#serial,
-      requests: 0,
-      written: 0,
-      active: 0,
-      current: undefined,
-      waiting: [],
-    }
-    this.#connections.set(socket, connection)
-    this.counts.accepted += 1
+    this.#clients.add(new Client(socket, this.#serial, open, this))
     this.counts.open += 1
-    // node:http stops listening once a request asks to switch protocols; every error ends in `close` anyway.
-    socket.on('error', () => {})
-    socket.on('close', () => {
-      this.#connections.delete(socket)
-      connection.current = undefined
-      this.counts.open -= 1
-    })
+    if (this.#looking) return
+    this.#lookedAt = monotonic()
+    this.#looking = setInterval(() => afterReading(() => this.#look()), lookEveryMs).unref()
   }
 
-  #inTurn(socket: Socket, serve: () => void): void {
-    const connection = this.#connections.get(socket)
-    if (connection) inTurn(connection, serve)
-    else if (!socket.writableEnded) serve()
+  gone(client: Client): void {
+    this.#clients.delete(client)
+    this.counts.open -= 1
+    if (this.#clients.size > 0) return
+    clearInterval(this.#looking)
+    this.#looking = undefined
   }
 
-  #clientError(open: Open, error: NodeJS.ErrnoException, socket: Socket): void {
-    const verdict = unreadable(error, socket, this.#connections.get(socket)?.current)
-    if (verdict === 'settled') return
-    const answer = () => this.#refuse(open, socket, verdict.status, undefined)
-    if (verdict.after) this.#inTurn(socket, answer)
-    else answer()
+  #look(): void {
+    const now = monotonic()
+    const heldUp = now - this.#lookedAt > heldUpMs
+    this.#lookedAt = now
+    if (heldUp) return
+    for (const { connection } of this.#clients) connection.check(now)
   }
-
-  /** Answers what is no request that could be served, closes, and has it recorded. */
-  #refuse({ spec }: Open, socket: Socket, status: number, request: IncomingMessage | undefined): void {
-    this.#handler.malformed(refuse(socket, this.#connections.get(socket), status, request), spec.settings)
-  }
-
-  #request(
-    open: Open,
-    request: IncomingMessage,
-    response: ServerResponse,
-    upgrade: Upgrade | undefined,
-    expectsContinue: boolean,
-  ): void {
-    const socket = upgrade ? upgrade.socket : request.socket
-    const connection = this.#connections.get(socket)
-    if (!connection) {
-      socket.destroy()
-      return
-    }
-    connection.requests += 1
-    if (connection.active === 0) this.counts.active += 1
-    connection.active += 1
-    const { spec } = open
-    const call = makeCall(request, connection, spec)
-    const exchange = new Exchange(
-      { call, request, response, connection, settings: spec.settings, upgrade, expectsContinue },
-      (ended) => {
-        connection.active -= 1
-        if (connection.active === 0) this.counts.active -= 1
-        if (connection.current === ended) connection.current = undefined
-        this.#handler.ended(ended)
-        turnOver(connection)
-      },
-    )
-    // Counted here: node would answer what a client has sent ahead of the last response with a 503 of its own.
-    const worn = connection.requests >= spec.keepaliveRequests
-    exchange.close = this.#draining || open.removed || spec.keepaliveTimeout === 0 || worn
-    connection.current = exchange
-    this.#handler.serve(exchange, spec.key)
-  }
-}
-
-/**
- * Whether a request that asks to switch protocols is taken at its word. Clients offer h2c on ordinary requests, and
- * a request with a body has to be read before anything else could be spoken: those stay requests.
- */
-function mayUpgrade({ headers }: IncomingMessage): boolean {
-  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0) return false
-  return !/\bh2c\b/i.test(headers.upgrade ?? '')
-}
-
-function tune(server: Server, spec: ListenSpec): void {
-  server.keepAliveTimeout = spec.keepaliveTimeout
-  server.headersTimeout = spec.headerTimeout
-  server.timeout = 0
 }
 
 /** Closes the listening socket only: the connections it has accepted go on, idle ones too. */
 function stopAccepting({ server }: Open): void {
-  if (server.listening) NetServer.prototype.close.call(server)
+  if (server.listening) server.close()
 }

@@ -5,6 +5,4 @@ import { createRequire } from 'node:module'
 const require = createRequire(import.meta.url)
 
 // What is required under that name is that module.
-export const { createServer, ServerResponse, STATUS_CODES } =
-  require('node:http') as typeof import('node:http')
-export type ServerResponse = InstanceType<typeof ServerResponse>
+export const { STATUS_CODES } = require('node:http') as typeof import('node:http')

@@ -1,6 +1,7 @@
 import type { Try, TryFailure } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 import { responseTrailers, wantsTrailers } from './headers.ts'
+import { afterReading } from './late.ts'
 
 /** How the passing on of a response ended, on the peer's side of it. */
 export type RelayEnd =
@@ -40,27 +41,27 @@ export function relay(exchange: Exchange, trial: Try, readAhead: number): Promis
       trial.abandon()
       finish({ kind: 'gone' })
     })
-    response.on('drain', () => {
+    response.onDrain = () => {
       timer.stop()
       trial.resume()
-    })
-    let passed = false
+    }
+    // What has come already goes out in one piece, the head with it.
+    response.hold()
     trial.pipe({
       data(chunk) {
         if (exchange.gone) return true
-        passed = true
         call.bodyBytesSent += chunk.length
         if (response.write(chunk)) return true
-        if (response.writableLength < readAhead) return true
+        if (response.backlog < readAhead) return true
         timer.start()
         return false
       },
       end(trailers) {
         if (!exchange.gone) {
-          if (trailers && wantsTrailers(call)) response.addTrailers(responseTrailers(trailers, settings))
-          response.end()
+          const passed = trailers && wantsTrailers(call) ? responseTrailers(trailers, settings) : undefined
+          response.end(passed)
           // The peer is done; the client may still be reading, and must go on doing so.
-          if (!response.writableFinished) timer.start()
+          if (!response.closed) timer.start()
         }
         finish({ kind: 'complete', trailers })
       },
@@ -71,7 +72,7 @@ export function relay(exchange: Exchange, trial: Try, readAhead: number): Promis
       },
     })
     // The head goes out at once when the body lets itself be waited for.
-    if (!passed && !over) response.flushHeaders()
+    response.release()
   })
 }
 
@@ -80,30 +81,35 @@ class StallTimer {
   #exchange: Exchange
   #timeout: number
   #timer: NodeJS.Timeout | undefined = undefined
+  #unsettle: (() => void) | undefined = undefined
   #left = 0
 
   constructor(exchange: Exchange, timeout: number) {
     this.#exchange = exchange
     this.#timeout = timeout
-    exchange.response.once('close', () => this.stop())
+    exchange.response.whenClosed(() => this.stop())
   }
 
   start(): void {
     if (this.#timer) return
-    this.#left = this.#exchange.response.writableLength
-    this.#timer = setTimeout(() => this.#tick(), this.#timeout)
+    this.#left = this.#exchange.response.backlog
+    this.#timer = setTimeout(() => {
+      this.#unsettle = afterReading(() => this.#tick())
+    }, this.#timeout)
   }
 
   stop(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#unsettle?.()
+    this.#unsettle = undefined
   }
 
   #tick(): void {
     this.#timer = undefined
     const { response, connection } = this.#exchange
-    if (response.writableFinished || response.destroyed) return
-    if (response.writableLength < this.#left) this.start()
+    if (response.closed) return
+    if (response.backlog < this.#left) this.start()
     else connection.socket.destroy()
   }
 }

@@ -41,7 +41,7 @@ export async function requestBody(exchange: Exchange): Promise<{ body: PeerBody 
   const passed = !settings.setBody && settings.passRequestBody
   // An attempt before an error page led here has used up its beginning: the rest alone is no request.
   if (passed && !body.replayable) return { refused: body.fault ? bodyFaultStatus(body.fault) : 502 }
-  if (exchange.expectsContinue && !exchange.response.headersSent) {
+  if (exchange.request.head.expectsContinue && !exchange.response.headersSent) {
     await inviteBody(exchange)
     // The head goes to the peer first: a peer that refuses the body should not have to take it.
     return { body: passed ? body : configured(exchange) }
@@ -76,11 +76,8 @@ function configured(exchange: Exchange): Buffer | undefined {
 
 /** @returns 0 for no body, undefined for one whose length is not announced */
 function announced(exchange: Exchange): number | undefined {
-  const { call, upgrade } = exchange
-  if (upgrade) return 0
-  if (call.header('transfer-encoding') !== undefined) return undefined
-  const length = call.header('content-length')
-  return length === undefined ? 0 : Number(length)
+  const { framing, bodyLength } = exchange.request.head
+  return framing === 'chunked' ? undefined : bodyLength
 }
 
 function unread(exchange: Exchange, length: number): RequestBody {
@@ -98,7 +95,7 @@ async function inviteBody(exchange: Exchange): Promise<void> {
   if (exchange.invited) return
   exchange.invited = true
   const timer = setTimeout(() => {
-    if (!response.headersSent && !exchange.gone) response.writeContinue()
+    if (!response.headersSent && !exchange.gone) response.interim(100, 'Continue', [])
   }, continueAfter)
-  response.once('close', () => clearTimeout(timer))
+  response.whenClosed(() => clearTimeout(timer))
 }

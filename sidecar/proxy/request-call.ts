@@ -1,32 +1,45 @@
-import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import type { ClientConnection } from './exchange.ts'
+import type { Client } from './client.ts'
+import type { ClientHead } from './http1/request-head.ts'
 import type { ListenSpec } from './listener.ts'
 
+/** Addresses of a client's connection, as a call has them. */
+export interface ClientAddress {
+  readonly remoteAddr: string
+  /** Empty for a Unix socket, the server's as well. */
+  readonly remotePort: string
+  readonly serverAddr: string
+  readonly serverPort: string
+}
+
+/** Reads the addresses of a client's socket. */
+export function readAddress(socket: Socket, spec: ListenSpec): ClientAddress {
+  return {
+    remoteAddr: clientAddress(socket),
+    remotePort: socket.remotePort === undefined ? '' : String(socket.remotePort),
+    serverAddr:
+      spec.address.kind === 'unix' ? `unix:${spec.address.path}` : plainAddress(socket.localAddress ?? ''),
+    serverPort: socket.localPort === undefined ? '' : String(socket.localPort),
+  }
+}
+
 /** What is known of a request when its head has been read. */
-export function makeCall(request: IncomingMessage, connection: ClientConnection, spec: ListenSpec): Call {
-  const { socket } = connection
+export function makeCall(head: ClientHead, { connection, address, spec }: Client): Call {
   const call = new Call()
   call.startedAt = monotonic()
-  call.method = request.method ?? 'GET'
-  call.target = request.url ?? '/'
-  call.httpVersion = request.httpVersion
-  call.rawHeaders = cleanHeaders(request.rawHeaders, spec)
-  call.remoteAddr = call.realipRemoteAddr = clientAddress(socket)
-  call.remotePort = call.realipRemotePort = socket.remotePort === undefined ? '' : String(socket.remotePort)
-  call.serverAddr =
-    spec.address.kind === 'unix' ? `unix:${spec.address.path}` : plainAddress(socket.localAddress ?? '')
-  call.serverPort = socket.localPort === undefined ? '' : String(socket.localPort)
+  call.method = head.method
+  call.target = head.target
+  call.httpVersion = head.version
+  call.rawHeaders = head.odd ? cleanHeaders(head.headers, spec) : head.headers
+  call.remoteAddr = call.realipRemoteAddr = address.remoteAddr
+  call.remotePort = call.realipRemotePort = address.remotePort
+  call.serverAddr = address.serverAddr
+  call.serverPort = address.serverPort
   call.connection = connection.serial
   call.connectionRequests = connection.requests
-  // The head is not kept as bytes: its length is that of its lines.
-  let length = call.method.length + call.target.length + 12
-  for (let i = 0; i < request.rawHeaders.length; i += 2) {
-    length += request.rawHeaders[i]!.length + request.rawHeaders[i + 1]!.length + 4
-  }
-  call.requestLength = length + 2
+  call.requestLength = head.bytes
   return call
 }
 

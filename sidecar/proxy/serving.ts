@@ -195,6 +195,9 @@ function sendLocal(exchange: Exchange, answer: Extract<LocalAnswer, { kind: 'res
   if (exchange.gone) return
   if (answer.close) exchange.close = true
   exchange.sendHead(answer.status, undefined, answer.headers)
-  if (answer.body) call.bodyBytesSent += answer.body.length
-  response.end(answer.body)
+  if (answer.body) {
+    call.bodyBytesSent += answer.body.length
+    response.write(answer.body)
+  }
+  response.end()
 }

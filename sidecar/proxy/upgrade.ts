@@ -5,6 +5,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
+import { afterReading } from './late.ts'
 
 /** Tunnels in progress, so that a drain, or the leave of their peers, can end them. */
 export class Tunnels {
@@ -56,15 +57,16 @@ export function tunnel(
   idleTimeout: number,
   tunnels: Tunnels,
 ): Promise<TunnelEnd> {
-  const { upgrade, response, call } = exchange
+  const { call } = exchange
   const connection = trial.connection
-  if (!upgrade || !connection) throw new Error('a tunnel needs an upgrade and a connection')
-  const client = upgrade.socket
+  if (!exchange.upgrade || !connection) throw new Error('a tunnel needs an upgrade and a connection')
+  const client = exchange.connection.socket
+  const written = client.bytesWritten
+  const ahead = exchange.connection.detach()
   const { socket: peer, first } = connection.detach()
   trial.release()
   const sent = peer.bytesWritten
   const read = peer.bytesRead
-  response.detachSocket(client)
   return new Promise((resolve) => {
     let over = false
     const finish = (end: TunnelEnd) => {
@@ -80,15 +82,18 @@ export function tunnel(
         else socket.destroySoon()
         setTimeout(() => socket.destroy(), 5000).unref()
       }
-      exchange.tunnelEnded()
+      exchange.tunnelEnded(client.bytesWritten - written)
       resolve(end)
     }
     let active = monotonic()
-    let timer = setTimeout(tick, idleTimeout)
-    function tick(): void {
+    let timer = setTimeout(tick, idleTimeout, false)
+    /** @param seen whether what has come meanwhile has been looked at */
+    function tick(seen: boolean): void {
+      if (over) return
       const left = idleTimeout - (monotonic() - active)
-      if (left > 0.5) timer = setTimeout(tick, Math.ceil(left))
-      else finish('idle')
+      if (left > 0.5) timer = setTimeout(tick, Math.ceil(left), false)
+      else if (seen) finish('idle')
+      else afterReading(() => tick(true))
     }
     const forget = tunnels.add(() => {
       // Both sides get a FIN and what was written before it, then the tunnel is over.
@@ -110,14 +115,12 @@ export function tunnel(
       from.on('error', () => finish(end))
       from.on('close', () => finish(end))
     }
-    client.setNoDelay(true)
-    client.setTimeout(0)
     client.write(head, 'latin1')
     if (first && first.length > 0) {
       call.bodyBytesSent += first.length
       client.write(first)
     }
-    if (upgrade.head.length > 0) peer.write(upgrade.head)
+    if (ahead) peer.write(ahead)
     pass(client, peer, 'client', () => {})
     pass(peer, client, 'peer', (bytes) => {
       call.bodyBytesSent += bytes

@@ -1,0 +1,99 @@
+import type { Socket } from 'node:net'
+import type { ClientCounts } from '../../feedback/tally.ts'
+import { Exchange } from './exchange.ts'
+import { ClientConnection, type ClientEvents } from './http1/client-connection.ts'
+import type { ClientRequest } from './http1/client-request.ts'
+import type { ClientResponse } from './http1/client-response.ts'
+import type { Unserved } from './http1/request-head.ts'
+import type { Handler, ListenSpec } from './listener.ts'
+import { plainResponse, refuse } from './refusal.ts'
+import { type ClientAddress, makeCall, readAddress } from './request-call.ts'
+
+/** An address that is listened on, as its clients see it. */
+export interface Place {
+  readonly spec: ListenSpec
+  /** A reload has taken the address away: its connections end with their next response. */
+  readonly removed: boolean
+}
+
+/** Who has accepted a client. */
+export interface Host {
+  readonly handler: Handler
+  readonly counts: ClientCounts
+  /** From now on each response is its connection's last. */
+  readonly draining: boolean
+  /** The client's connection has closed. */
+  gone(client: Client): void
+}
+
+/** A client: its connection, and the exchange in progress on it. */
+export class Client implements ClientEvents {
+  readonly connection: ClientConnection
+  readonly address: ClientAddress
+  /** Undefined between two requests. */
+  current: Exchange | undefined = undefined
+  readonly #place: Place
+  readonly #host: Host
+
+  constructor(socket: Socket, serial: number, place: Place, host: Host) {
+    this.#place = place
+    this.#host = host
+    // The socket keeps the addresses that it is asked for now: a client that resets its connection takes them with it.
+    this.address = readAddress(socket, place.spec)
+    this.connection = new ClientConnection(socket, serial, place, this)
+  }
+
+  get spec(): ListenSpec {
+    return this.#place.spec
+  }
+
+  // What the connection tells.
+
+  request(connection: ClientConnection, request: ClientRequest, response: ClientResponse): void {
+    const { spec, removed } = this.#place
+    const { counts, handler, draining } = this.#host
+    counts.active += 1
+    const call = makeCall(request.head, this)
+    const exchange = new Exchange(call, request, response, connection, spec.settings, (ended) => {
+      counts.active -= 1
+      this.current = undefined
+      handler.ended(ended)
+      connection.next()
+    })
+    const worn = connection.requests >= spec.keepaliveRequests
+    exchange.close = draining || removed || spec.keepaliveTimeout === 0 || worn
+    this.current = exchange
+    handler.serve(exchange, spec.key)
+  }
+
+  unserved(_connection: ClientConnection, what: Unserved): void {
+    this.#host.handler.malformed(refuse(this, what), this.spec.settings)
+  }
+
+  malformed(connection: ClientConnection, status: number): void {
+    const { current } = this
+    if (!current) return
+    const { response, call } = current
+    // It can be answered only if nothing has been said yet.
+    if (response.headersSent) {
+      connection.socket.destroy()
+      return
+    }
+    current.leave()
+    call.status = status
+    response.bytes += connection.refuse(plainResponse(status))
+  }
+
+  left(): boolean {
+    const { current } = this
+    return current !== undefined && (current.response.ended || current.settings.ignoreClientAbort)
+  }
+
+  over(): void {
+    this.current?.over()
+  }
+
+  closed(): void {
+    this.#host.gone(this)
+  }
+}

@@ -1,0 +1,99 @@
+import { hasToken, readFields } from './fields.ts'
+
+/** The head of a request, and what it says of the connection and of the body that follows. */
+export interface ClientHead {
+  readonly method: string
+  /** Request target as received, latin1. */
+  readonly target: string
+  readonly version: '1.1' | '1.0'
+  /** Names and values in turn, as received (latin1). */
+  readonly headers: string[]
+  /** Bytes of it, from the request line to the empty line. */
+  readonly bytes: number
+  /** How the body ends. */
+  readonly framing: 'none' | 'length' | 'chunked'
+  /** Bytes of body announced; 0 unless framing is `length`. */
+  readonly bodyLength: number
+  /** Whether the client would send another request on the connection. */
+  readonly persistent: boolean
+  /** Whether it asks to switch protocols. Then there is no body. */
+  readonly upgrade: boolean
+  /** Whether the client waits for a 100 before it sends the body. */
+  readonly expectsContinue: boolean
+  /** Whether a field's name has other characters than letters, digits and hyphens. */
+  readonly odd: boolean
+}
+
+/** A request that is not served, and what is known of it. */
+export interface Unserved {
+  /** 400, 405, 408, 413, 414, 417, 431 or 505. */
+  readonly status: number
+  readonly method: string
+  readonly target: string
+}
+
+// nginx's letters of a method, and digits. Methods are case-sensitive, and no registered one has small letters.
+const requestLine = /^([A-Z][A-Z0-9_-]*) ([^\x00-\x20\x7f]+) HTTP\/([0-9])\.([0-9])$/
+
+/**
+ * Reads a request head strictly: what two parsers could read in two ways is refused (RFC 9112 sections 3, 5, 6).
+ * @param text the head without its final empty line, latin1
+ */
+export function readRequestHead(text: string): ClientHead | Unserved {
+  let end = text.indexOf('\r\n')
+  if (end < 0) end = text.length
+  const line = requestLine.exec(end === text.length ? text : text.slice(0, end))
+  if (!line) return unserved(400)
+  const method = line[1]!
+  const target = line[2]!
+  if (line[3] !== '1') return unserved(line[3] === '0' ? 400 : 505, method, target)
+  const version = line[4] === '0' ? '1.0' : '1.1'
+  const fields = readFields(text, end)
+  if (typeof fields === 'string') return unserved(400, method, target)
+  const { headers, length, lengths, encoding, connection, odd } = fields
+  // Of repeated lengths, of other codings and of this one in HTTP/1.0 parsers disagree about where the body ends.
+  if (lengths > 1) return unserved(400, method, target)
+  if (encoding !== undefined && (encoding.toLowerCase() !== 'chunked' || version === '1.0')) {
+    return unserved(400, method, target)
+  }
+  if (method === 'CONNECT') return unserved(405, method, target)
+  const bodyLength = length === undefined ? 0 : Number(length)
+  const framing = encoding !== undefined ? 'chunked' : bodyLength > 0 ? 'length' : 'none'
+  const persistent = version === '1.1' ? !hasToken(connection, 'close') : hasToken(connection, 'keep-alive')
+  let protocols = ''
+  let expectsContinue = false
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!
+    if (name.length === 7 && name.toLowerCase() === 'upgrade') {
+      protocols += `${headers[i + 1]!},`
+    } else if (name.length === 6 && name.toLowerCase() === 'expect' && version === '1.1') {
+      if (headers[i + 1]!.toLowerCase() !== '100-continue') return unserved(417, method, target)
+      expectsContinue = framing !== 'none'
+    }
+  }
+  return {
+    method,
+    target,
+    version,
+    headers,
+    bytes: text.length + 4,
+    framing,
+    bodyLength,
+    persistent,
+    upgrade: protocols !== '' && mayUpgrade(protocols, connection, framing),
+    expectsContinue,
+    odd,
+  }
+}
+
+/**
+ * Whether a request that asks to switch protocols is taken at its word. Clients offer h2c on ordinary requests, and
+ * a request with a body has to be read before anything else could be spoken: those stay requests.
+ */
+function mayUpgrade(protocols: string, connection: string, framing: ClientHead['framing']): boolean {
+  return framing === 'none' && hasToken(connection, 'upgrade') && !/\bh2c\b/i.test(protocols)
+}
+
+export function unserved(status: number, method = '', target = ''): Unserved {
+  return { status, method, target }
+}
