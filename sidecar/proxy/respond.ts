@@ -34,8 +34,8 @@ export type LocalAnswer =
 /** URI changes and internal redirects that one request may have. */
 export const mostRelocations = 10
 
-/** Statuses after which nginx closes the connection, and 431, the standard's word for its 494; it closes at a 505 too. */
-const closing = new Set([400, 408, 413, 414, 431, 500, 501, 505])
+/** Statuses after which nginx closes the connection, and 431, the standard's word for its 494. */
+const closing = new Set([400, 408, 413, 414, 431, 500, 501])
 
 /** Whether a failure of this status ends the connection, whatever error page it is answered with. */
 export function endsConnection(status: number): boolean {

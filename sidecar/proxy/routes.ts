@@ -98,10 +98,6 @@ export class Router {
       server: this.find(key, host, call),
       refusal,
     })
-    // Others frame messages in another way, or not at all: passed on as 1.1 they would be something else.
-    if (call.httpVersion !== '1.1' && call.httpVersion !== '1.0') {
-      return refused(call.httpVersion.startsWith('0') ? 400 : 505)
-    }
     const hosts = hostFields(call)
     const host = hosts.length === 1 ? parseHost(hosts[0]!) : undefined
     const hostless = hosts.length === 0 && call.httpVersion !== '1.1'

@@ -1,0 +1,29 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { backend } from '../../support/backend.ts'
+import { exchange } from '../../support/client.ts'
+import { lab } from '../../support/invariants.ts'
+
+test('a request of another version of HTTP is refused, and no peer gets it as one of 1.1', async () => {
+  await using peer = await backend({ body: 'b' })
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  const asked = [
+    ['0.9', 400],
+    ['2.0', 505],
+    ['3.1', 505],
+  ] as const
+  for (const [version, status] of asked) {
+    const said = await exchange(
+      it.port,
+      `POST /${version} HTTP/${version}\r\nHost: x\r\nContent-Length: 1\r\n\r\nx`,
+    )
+    assert.match(said, new RegExp(`^HTTP/1\\.1 ${status} `), version)
+    assert.match(said, /\r\nConnection: close\r\n/, version)
+  }
+  assert.deepEqual(peer.targets, [])
+  await it.settle(asked.length)
+})
