@@ -18,7 +18,7 @@ server.listen(options, () => {
 export interface DeafOptions {
   readonly host?: string
   readonly port?: number
-  /** One connection more than this finds room in the queue. */
+  /** One connection more than this finds room in the queue; 0 is as if nothing were said. */
   readonly backlog?: number
   readonly reusePort?: boolean
 }
