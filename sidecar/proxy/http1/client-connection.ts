@@ -32,8 +32,9 @@ export interface ClientEvents {
 
 /** Most bytes that wait to be looked at before no more are read, as those of requests sent ahead of their turn. */
 const mostWaiting = 65536
-/** How long a client may go on sending after its connection's last answer, milliseconds. */
+/** How long a client may go on sending after its connection's last answer, and after a refusal, milliseconds. */
 const lingering = 5000
+const lingeringRefused = 1000
 
 /**
  * An HTTP/1.1 connection of a client: reads requests off it, one at a time, and writes their responses. What is sent
@@ -117,7 +118,7 @@ export class ClientConnection {
   refuse(text: string): number {
     this.#drop()
     this.socket.end(text, 'latin1')
-    this.#linger()
+    this.#linger(lingeringRefused)
     return text.length
   }
 
@@ -295,15 +296,15 @@ export class ClientConnection {
     this.#drop()
     if (unread) {
       this.socket.end()
-      this.#linger()
+      this.#linger(lingering)
     } else {
       this.socket.destroySoon()
     }
   }
 
   /** Reads and drops what the client still sends: closing with bytes unread would reset the connection. */
-  #linger(): void {
-    const timer = setTimeout(() => this.socket.destroy(), lingering)
+  #linger(ms: number): void {
+    const timer = setTimeout(() => this.socket.destroy(), ms)
     this.socket.once('close', () => clearTimeout(timer))
   }
 
