@@ -77,10 +77,11 @@ class Line {
   readonly #desk: Desk
   #bytes: Buffer = Buffer.alloc(0)
   #carried = 0
-  /** The request in progress, where its bytes begin, and what is kept of it. */
+  /** The request in progress, whose bytes are the first ones. */
   #current: Seen | undefined = undefined
-  #start = 0
   #answering = false
+  /** The answer is out, and the connection stays. */
+  #said = false
   #tunnel = false
   #over = false
 
@@ -90,14 +91,15 @@ class Line {
     socket.on('error', () => {})
     socket.on('data', (chunk: Buffer) => {
       if (this.#tunnel) this.#speak(chunk)
-      else {
+      // Asked at the moment when it closed: it has not heard that.
+      else if (this.#current?.ended !== 'fin') {
         this.#bytes = Buffer.concat([this.#bytes, chunk])
         this.#read()
       }
     })
     socket.on('end', () => {
       this.#over = true
-      if (!this.#answering || this.#tunnel) socket.end()
+      if (!this.#answering || this.#tunnel || this.#said) socket.end()
     })
     socket.on('close', () => {
       this.#over = true
@@ -111,30 +113,38 @@ class Line {
   #read(): void {
     const current = this.#current
     if (current) {
-      const again = readRequest(this.#bytes, this.#start)
+      const again = readRequest(this.#bytes, 0)
       if (typeof again !== 'object' || !('method' in again)) throw new Error('a head that is none any more')
       if (again.state === 'broken') this.#desk.complain(`a peer got a body with ${again.why}`)
       current.request = again
+      if (this.#said) {
+        this.#turn(current)
+        return
+      }
       if (current.script.tunnel && this.#answering) return
       if (again.state === 'whole' && this.#bytes.length > again.end && this.#answering) {
-        this.#desk.complain(`a peer got more before it had answered: ${this.#shown(again.end)}`)
+        const { target } = again
+        const said = JSON.stringify(current.said.toString('latin1').slice(-300))
+        this.#desk.complain(
+          `a peer got more before it had answered ${target} with more than ${said}: ${this.#shown(again.end)}`,
+        )
         this.#socket.destroy()
         return
       }
       this.#next()
       return
     }
-    if (this.#bytes.length === this.#start) return
-    const request = readRequest(this.#bytes, this.#start)
+    if (this.#bytes.length === 0) return
+    const request = readRequest(this.#bytes, 0)
     if (request === 'cut') return
     if (!('method' in request)) {
-      this.#desk.complain(`a peer got ${request.why}: ${this.#shown(this.#start)}`)
+      this.#desk.complain(`a peer got ${request.why}: ${this.#shown(0)}`)
       this.#socket.destroy()
       return
     }
     const claim = this.#desk.claim(keyOf(request))
     if (!claim) {
-      this.#desk.complain(`a peer got a request that nobody has sent: ${this.#shown(this.#start)}`)
+      this.#desk.complain(`a peer got a request that nobody has sent: ${this.#shown(0)}`)
       this.#socket.destroy()
       return
     }
@@ -197,19 +207,18 @@ class Line {
       this.#socket.end()
       return
     }
-    await this.#whole(seen)
-    this.#answering = false
-    this.#current = undefined
-    this.#start = seen.request.end
-    this.#bytes = this.#bytes.subarray(this.#start)
-    this.#start = 0
-    this.#read()
+    this.#said = true
+    this.#turn(seen)
   }
 
-  /** An answer may come before the request has: the next one begins behind it. */
-  async #whole(seen: Seen): Promise<void> {
-    while (seen.request.state !== 'whole' && !this.#socket.destroyed && !this.#over) await sleep(2)
-    if (this.#over) this.#socket.end()
+  /** Both are whole: what comes next is the next request. An answer may come before its request has. */
+  #turn(seen: Seen): void {
+    if (!this.#said || seen.request.state !== 'whole') return
+    this.#answering = false
+    this.#said = false
+    this.#current = undefined
+    this.#bytes = this.#bytes.subarray(seen.request.end)
+    this.#read()
   }
 
   #shown(at: number): string {

@@ -196,10 +196,12 @@ export function readRequest(bytes: Buffer, from: number): StrictRequest | 'cut' 
   const lines = readLines(bytes, from)
   if (lines === 'cut' || 'why' in lines) return lines
   const { first, fields, end: headEnd } = lines
-  const [, method, target, version] = /^([^ ]+) ([^ ]+) HTTP\/(1\.[01])$/.exec(first) ?? []
-  if (method === undefined || target === undefined || (version !== '1.0' && version !== '1.1')) {
+  const [, method, target, minor] = /^([^ ]+) ([^ ]+) HTTP\/1\.([0-9])$/.exec(first) ?? []
+  if (method === undefined || target === undefined) {
     return { why: `a request line ${JSON.stringify(first.slice(0, 80))}` }
   }
+  // A later one of the same major version means what the latest known one does (RFC 9110 section 2.5).
+  const version = minor === '0' ? '1.0' : '1.1'
   if (!token.test(method)) return { why: 'a method' }
   if (method === 'CONNECT') return { why: 'a tunnel that nobody offers' }
   if (!targetText.test(target) || originForm(method, target) === undefined) return { why: 'a target' }
