@@ -59,9 +59,7 @@ export class Service {
   use(running: Running): void {
     this.#serving.use(running.router)
     const gone = running.leaving.flatMap(({ peers }) => peers)
-    if (gone.length === 0) return
-    const left = timeMs(running.model.drain_timeout ?? '30s') ?? 30_000
-    setTimeout(() => this.#tunnels.endOf(gone), left).unref()
+    this.#tunnels.endOf(gone, timeMs(running.model.drain_timeout ?? '30s') ?? 30_000)
   }
 
   /** From now on each response is its connection's last. */

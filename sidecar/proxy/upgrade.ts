@@ -11,6 +11,7 @@ import { afterReading } from './late.ts'
 export class Tunnels {
   readonly #open = new Map<() => void, Peer | undefined>()
   readonly #counts: ClientCounts
+  #graceMs = 0
 
   constructor(counts: ClientCounts) {
     this.#counts = counts
@@ -20,6 +21,8 @@ export class Tunnels {
   add(end: () => void, peer: Peer | undefined): () => void {
     this.#open.set(end, peer)
     this.#counts.tunnels += 1
+    // The peer has left while it was asked.
+    if (peer?.retired) this.#endLater(end)
     return () => {
       if (this.#open.delete(end)) this.#counts.tunnels -= 1
     }
@@ -30,13 +33,23 @@ export class Tunnels {
     for (const end of [...this.#open.keys()]) end()
   }
 
-  /** Ends those to peers that a reload has taken away, in the same way. */
-  endOf(gone: readonly Peer[]): void {
-    for (const [end, peer] of [...this.#open]) {
+  /**
+   * Ends those to peers that a reload takes away, in the same way.
+   * @param graceMs how long they have until then
+   */
+  endOf(gone: readonly Peer[], graceMs: number): void {
+    this.#graceMs = graceMs
+    for (const [end, peer] of this.#open) {
       // A reload makes the objects of all peers anew, also of those that stay.
       const is = (one: Peer) => one.name === peer?.name && one.zone.name === peer.zone.name
-      if (peer?.retired && gone.some(is)) end()
+      if (gone.some(is)) this.#endLater(end)
     }
+  }
+
+  #endLater(end: () => void): void {
+    setTimeout(() => {
+      if (this.#open.has(end)) end()
+    }, this.#graceMs).unref()
   }
 }
 
