@@ -25,6 +25,8 @@ export interface Figures {
   readonly cpuRange: readonly [number, number]
   /** To the yardstick in the same round, median of the rounds; undefined where it was not measured. */
   readonly ratio: number | undefined
+  /** Microseconds a request at the fixed rate, where it wakes for each; undefined where there is no rate. */
+  readonly pacedCpu: number | undefined
   /** Microseconds a request in the first second. */
   readonly firstCpu: number | undefined
   /** Milliseconds, medians of the rounds: at the fixed rate where there is one. */
@@ -60,6 +62,7 @@ export function figures(found: readonly Found[]): Figures[] {
       cpuRange: [Math.min(...costs), Math.max(...costs)],
       // What else runs on the machine slows neighbours in time alike.
       ratio: measure && median(costs.map((value, i) => value / cost(measure.closed[i]!))),
+      pacedCpu: one.paced.length > 0 ? median(one.paced.map(cost)) : undefined,
       firstCpu: one.first && cost(one.first),
       p50: median(timed.map(({ p50 }) => p50)),
       p99: median(timed.map(({ p99 }) => p99)),

@@ -51,7 +51,7 @@ test('times are those at the fixed rate where there is one, memory is the most o
   const paced = [turn(50, { p50: 0.2, p99: 0.5, residentBytes: 12 * mebibyte })]
   const [one] = figures([found('evenkeel', [50], { paced })])
   assert.deepEqual([one!.p50, one!.p99, one!.residentBytes], [0.2, 0.5, 12 * mebibyte])
-  assert.equal(one!.perSecond, 10_000)
+  assert.deepEqual([one!.perSecond, one!.pacedCpu], [10_000, 50])
 })
 
 test('the median of an even number of values lies between the two in the middle', () => {
