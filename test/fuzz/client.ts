@@ -28,6 +28,9 @@ export function answersIn(bytes: Buffer, requests: readonly StrictRequest[], end
     // What could not be read as a request is answered without knowing that it was to be HEAD; nothing follows then.
     const unread = answer.last && answer.status === 400 && answer.end < bytes.length
     if (request?.method === 'HEAD' && unread) answer = readAnswer(bytes, at, 'GET', false, ended)
+    // What is no request may have been one with HEAD, to whoever reads its first line alone.
+    const headOnly = answer.state === 'cut' && answer.last && answer.status >= 400 && answer.body.length === 0
+    if (!request && headOnly) answer = readAnswer(bytes, at, 'HEAD', false, ended)
     answers.push(answer)
     at = answer.end
     if (answer.state !== 'whole' || answer.status === 101 || answer.last) break
