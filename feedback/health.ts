@@ -199,7 +199,9 @@ export function unchoose(peer: Peer, chosenAt: number): void {
 export function downtime(peer: Peer, now: number): number {
   const numbers = peer.zone.peers
   const ended = numbers.downtimeMs[peer.index]!
-  return numbers.downstartWallAt[peer.index]! > 0 ? ended + now - numbers.downAt[peer.index]! : ended
+  if (numbers.downstartWallAt[peer.index]! === 0) return ended
+  // Whoever reads many peers does so by the moment at which it began: a span may be younger than that.
+  return ended + Math.max(0, now - numbers.downAt[peer.index]!)
 }
 
 /**

@@ -245,6 +245,14 @@ test('stays unavailable until a success, also when the time to try again has com
   assert.equal(downtime(peer, clock.now()), 6000)
 })
 
+test('a span of unavailability counts for nothing to a reader that began before it', () => {
+  const scene = pair({ max_fails: 1, fail_timeout: 1000 })
+  const { peer, clock } = scene
+  const begun = clock.now()
+  play(scene, '2 f')
+  assert.equal(downtime(peer, begun), 0)
+})
+
 // The ramp of slow_start=10s, max_fails=1: shares of the weight after so many milliseconds.
 const ramp = [
   [0, 0],
