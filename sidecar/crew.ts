@@ -68,6 +68,9 @@ export class OneThread implements Crew {
       await startTracing({ version, startedAt: this.#facts.startedAt })
       this.#service = new Service(running, this.#facts, { threads: 1, thread: 0, tally: this.#tally })
       await this.#service.listen(this.#first ?? running.listens)
+    } else {
+      // They were opened by the rehearsal of this configuration, whose zones and logs are not those in force.
+      await this.#service.listen(running.listens)
     }
     this.#service.use(running)
     closeLeaving(running.leaving)

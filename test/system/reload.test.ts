@@ -123,6 +123,23 @@ test('a reload raises the generation by one, and connections of clients and peer
   client.close()
 })
 
+test('what is no request is counted after a reload as it was before', async () => {
+  await using a = await backend({ body: 'x' })
+  await using sidecar = await start(config([a.address]))
+  const refused = async () => {
+    const client = await dial(sidecar.port)
+    await client.write('no request\r\n\r\n')
+    assert.equal((await client.reply()).status, 400)
+    client.close()
+    return sidecar.json<{ total: number }>('/status/http/server_zones/front/requests/')
+  }
+  assert.equal((await refused()).total, 1)
+  await sidecar.reload()
+  assert.equal((await refused()).total, 2)
+  await sidecar.reload()
+  assert.equal((await refused()).total, 3)
+})
+
 test('listeners open and close with the configuration, and those in both stay open', async () => {
   await using a = await backend({ body: 'x' })
   const second = await freePort()
