@@ -12,6 +12,9 @@ export const moody = ['m', 'n', 'o'] as const
 /** A peer whose process is killed and halted. */
 export const mortal = ['k'] as const
 
+/** Peers that are not in every variant. */
+export const comingAndGoing = ['e', 'm', 'o'] as const
+
 /** Groups that every steady peer is in, with retries: what is idempotent is answered whatever the others do. */
 export const groups = ['rr', 'lt', 'lb', 'lc', 'rnd', 'ring', 'iph', 'fb', 'split'] as const
 

@@ -70,6 +70,8 @@ export interface Witness {
  * takes through two event loops.
  */
 const endMs = 500
+/** How long after its deed a peer that dies may not have told of it. */
+const untoldMs = 200
 
 /** Decides who caused what a client saw. Every attempt in the record must be what its peer says that it did. */
 export function judge(facts: Facts, witness: Witness): Judgement {
@@ -130,19 +132,27 @@ function explain(
   left: Deed[],
 ): string | undefined {
   const { reason, status } = attempt
+  let taken = false
   const take = (fits: (deed: Deed) => boolean) => {
     const at = left.findIndex((deed) => deed.peer === peer && fits(deed))
+    if (at >= 0) taken = true
     return at < 0 ? undefined : left.splice(at, 1)[0]
   }
   const from = facts.from + attempt.at_ms - endMs
   const to = facts.to
   const away = () => outages.shut.overlaps(peer, from, to) || outages.dead.overlaps(peer, from, to)
+  /** It ended a connection that was idle, with a request under way: of that it may have seen a part. */
+  const crossed = () => {
+    if (!attempt.reused || !outages.hungUp.overlaps(peer, from, to)) return false
+    take((deed) => deed.did === 'gone')
+    return true
+  }
   const did = (...words: Deed['did'][]) => take((deed) => words.includes(deed.did)) !== undefined
   if (reason === null || reason.startsWith('http_')) {
     const deed = take((one) => one.status === status && (one.did === 'answered' || one.did === 'tunnel'))
     if (!deed) {
       // Its last words went with it.
-      if (outages.dead.overlaps(peer, from, to)) return undefined
+      if (outages.dead.overlaps(peer, from, to + untoldMs)) return undefined
       return `${peer} is said to have answered ${status}`
     }
     return deed.bodyGood === false ? `the body that ${peer} got was another one` : undefined
@@ -159,10 +169,10 @@ function explain(
       break
     case 'reset':
     case 'closed':
-      good = did('reset', 'close') || away()
+      good = did('reset', 'close') || away() || crossed()
       break
     case 'stale':
-      good = attempt.reused && (did('reset', 'close') || away() || outages.hungUp.overlaps(peer, from, to))
+      good = attempt.reused && (did('reset', 'close') || away() || crossed())
       break
     case 'timeout_connect':
       good = away()
@@ -187,7 +197,7 @@ function explain(
     default:
       good = false
   }
-  // One that was halted does what it was asked once it goes on, though nobody listens any more.
-  if (good && outages.dead.overlaps(peer, from, to)) take(() => true)
+  // Whatever it meant to do, it did not get to the end of it.
+  if (good && !taken && away()) take(() => true)
   return good ? undefined : `${peer} did not do what is called ${reason}`
 }

@@ -7,12 +7,12 @@
 const period = 65_521
 
 const pattern = Buffer.alloc(period + 64 * 1024)
-for (let i = 0, x = 1; i < period; i += 1) {
+for (let i = 0, x = 1; i < pattern.length; i += 1) {
+  if (i % period === 0) x = 1
   // Lehmer's generator, whose period is longer than the pattern.
   x = (x * 48_271) % 2_147_483_647
   pattern[i] = 33 + (x % 90)
 }
-pattern.copy(pattern, period, 0, 64 * 1024)
 
 /** Where the body of a request begins in the pattern. */
 function offset(name: string): number {
@@ -34,19 +34,34 @@ export function piece(name: string, from: number, length: number): Buffer {
 export class PatternCheck {
   readonly name: string
   bytes = 0
-  good = true
+  /** Where the first other byte was, and how many bytes of the body were skipped or came again there, if it goes on. */
+  fault: string | undefined = undefined
 
   constructor(name: string) {
     this.name = name
   }
 
+  get good(): boolean {
+    return this.fault === undefined
+  }
+
   take(chunk: Buffer): void {
     for (let at = 0; at < chunk.length && this.good; at += pieceBytes) {
       const part = chunk.subarray(at, at + pieceBytes)
-      this.good = part.equals(piece(this.name, this.bytes + at, part.length))
+      const wanted = piece(this.name, this.bytes + at, part.length)
+      if (!part.equals(wanted)) this.fault = difference(part, wanted, this.bytes + at)
     }
     this.bytes += chunk.length
   }
+}
+
+function difference(part: Buffer, wanted: Buffer, from: number): string {
+  let at = 0
+  while (part[at] === wanted[at]) at += 1
+  const there = pattern.indexOf(part.subarray(at, at + 16))
+  const due = pattern.indexOf(wanted.subarray(at, at + 16))
+  const jump = there < 0 ? 'what is no body' : `byte ${from + at + there - due}`
+  return `byte ${from + at} is followed by ${jump}: ${JSON.stringify(part.toString('latin1', at, at + 40))}`
 }
 
 /** A body in pieces of at most 64 KiB. */

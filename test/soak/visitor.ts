@@ -198,7 +198,8 @@ export class Visitor {
       complete = body.complete
     }
     // A body of the program's own is no pattern.
-    if (peer !== undefined && !check.good) return this.#wrong(`the body of ${peer} is another one`)
+    if (peer !== undefined && !check.good)
+      return this.#wrong(`the body of ${peer} is another one: ${check.fault}`)
     if (!complete) {
       this.close()
       return { kind: 'cut', status }
