@@ -64,6 +64,12 @@ export class SteadyLoad implements AsyncDisposable {
     client?.close()
   }
 
+  /** What was asked for between two moments, and answered while the machine kept nobody waiting for a processor. */
+  calm(from: number, to: number): readonly Answer[] {
+    const all = this.#answers.filter(({ at }) => at >= from && at < to)
+    return all.filter(({ at, ms }) => !this.#watcher.overlaps(at, at + ms))
+  }
+
   /**
    * The time that 99 of 100 answers took at most, of those that were asked for between two moments. Answers that were
    * under way while the machine kept somebody waiting for a processor say nothing, as long as enough others are left.
@@ -71,7 +77,7 @@ export class SteadyLoad implements AsyncDisposable {
   p99(from: number, to: number): number {
     const all = this.#answers.filter(({ at }) => at >= from && at < to)
     if (all.length < 50) throw new Error(`only ${all.length} answers between ${from} and ${to}`)
-    const calm = all.filter(({ at, ms }) => !this.#watcher.overlaps(at, at + ms))
+    const calm = this.calm(from, to)
     const times = (calm.length < 50 ? all : calm).map(({ ms }) => ms)
     return times.sort((a, b) => a - b)[Math.floor(times.length * 0.99)]!
   }
