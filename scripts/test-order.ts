@@ -93,14 +93,16 @@ const program: Need = [3, 0.6]
 
 /** Tests that judge programs by paces and times: they come last, where nobody takes much from anybody. */
 const judgesTimes = (file: string) =>
-  /\/fleet\/|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time)\./.test(file)
+  /system\/fleet\/|feedback\/fleet\/(?:garbled|ledger|link)|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time)\./.test(
+    file,
+  )
 
 /** Tests of programs as they run, and not of what one function decides. */
 export const startsPrograms = (file: string) => /^test\/(?:system|probes|feedback\/fleet)\//.test(file)
 
 /** Processors that may be in use: by all files, and as long as one of them judges times. */
 const cores = 2
-const calmCores = 1.4
+const calmCores = 1.6
 
 /** Files that wait to be run, the longest first. */
 export class TestOrder {
