@@ -81,7 +81,7 @@ export class Client implements ClientEvents {
     }
     current.leave()
     call.status = status
-    response.bytes += connection.refuse(plainResponse(status))
+    response.bytes += connection.refuse(plainResponse(status, call.method))
   }
 
   left(): boolean {

@@ -16,17 +16,20 @@ export function refuse({ connection, address }: Client, what: Unserved): Call {
   call.remoteAddr = call.realipRemoteAddr = address.remoteAddr
   call.connection = connection.serial
   call.status = what.status
-  call.bytesSent = connection.refuse(plainResponse(what.status))
+  call.bytesSent = connection.refuse(plainResponse(what.status, what.method))
   call.endedAt = monotonic()
   return call
 }
 
-/** A response that needs no request, and ends its connection. */
-export function plainResponse(status: number): string {
+/**
+ * A response that needs no request, and ends its connection.
+ * @param method of what it answers, as far as that could be read
+ */
+export function plainResponse(status: number, method: string): string {
   const phrase = statusPhrase(status) ?? 'Bad Request'
   const body = `${status} ${phrase}\n`
   return (
     `HTTP/1.1 ${status} ${phrase}\r\nServer: evenkeel\r\nContent-Type: text/plain\r\n` +
-    `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`
+    `Content-Length: ${body.length}\r\nConnection: close\r\n\r\n${method === 'HEAD' ? '' : body}`
   )
 }

@@ -27,3 +27,24 @@ test('a request of another version of HTTP is refused, and no peer gets it as on
   assert.deepEqual(peer.targets, [])
   await it.settle(asked.length)
 })
+
+test('a refusal of a HEAD request has a head alone', async () => {
+  await using peer = await backend({ body: 'b' })
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  const said = await exchange(
+    it.port,
+    'HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nExpect: that\r\n\r\n',
+  )
+  assert.match(said, /^HTTP\/1\.1 417 .*\r\n\r\n$/s)
+  const late = await exchange(
+    it.port,
+    'HEAD / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n\r\n',
+  )
+  assert.match(late, /^HTTP\/1\.1 400 .*\r\n\r\n$/s)
+  assert.deepEqual(peer.targets, [])
+  await it.settle(2)
+})
