@@ -123,9 +123,11 @@ export function makeScript(draw: Draw, { method, tag, spoilt, stalls }: Wanted):
 
 /** Bytes behind an answer come with its end, so that nobody can be asked in between. */
 function together(script: Script, method: string): Script {
-  const { end } = readAnswer(script.bytes, 0, method, false, 'open')
+  const { end, state } = readAnswer(script.bytes, 0, method, false, 'open')
   const cuts = end < script.bytes.length ? script.cuts.filter((at) => at < end - 1) : script.cuts
-  return { ...script, cuts, sound: false }
+  // Whoever waits for the rest of it waits for a time-out.
+  const ends = script.end === 'keep' && state !== 'whole' ? 'fin' : script.end
+  return { ...script, cuts, end: ends, sound: false }
 }
 
 /** Agrees to switch protocols, and speaks first. */

@@ -63,7 +63,8 @@ export type Ended = 'open' | 'fin' | 'reset'
 
 const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const fieldText = /^[\t\x20-\x7e\x80-\xff]*$/
-const hostText = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::[0-9]*)?$/
+// Bytes above ASCII stand for themselves in a name that is not written in ASCII, as web servers take them.
+const hostText = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%\x80-\xff]*)(?::[0-9]*)?$/
 const targetText = /^[\x21-\x7e\x80-\xff]+$/
 const empty = Buffer.alloc(0)
 
