@@ -96,7 +96,7 @@ for (const kind of kinds) {
     await using peer = await rawPeer()
     const startedAt = performance.now()
     const answer = await ask(kind, peer.target, { signal: AbortSignal.timeout(100) })
-    assert.ok(performance.now() - startedAt < 600, 'it does not wait on')
+    assert.ok(performance.now() - startedAt < 2000, 'it does not wait on')
     isAnswer(kind, answer)
     if (kind.http || kind.name === 'grpc') assert.equal(answer.failure?.ending, 'timeout')
     else assert.equal(answer.passed, true)
@@ -109,7 +109,7 @@ for (const kind of kinds) {
     const before = openSockets()
     const startedAt = performance.now()
     const answer = await ask(kind, tcpTarget(peer.port), { signal: AbortSignal.timeout(100) })
-    assert.ok(performance.now() - startedAt < 600, 'it does not wait on')
+    assert.ok(performance.now() - startedAt < 2000, 'it does not wait on')
     isAnswer(kind, answer)
     // A queue is looked at from outside.
     if (kind.name === 'backlog') assert.equal(answer.detail, 'queue 2 of 10')

@@ -235,7 +235,7 @@ test('a tunnel to a peer that a reload takes away has drain_timeout to end, then
   await sidecar.reload(text(b, `upstream third { server ${a.address}; }`))
   assert.equal(await leaves.client.closed, 'fin')
   const after = performance.now() - reloaded
-  assert.ok(after > 500 && after < 1500, `${after} ms`)
+  assert.ok(after > 500 && after < 3000, `${after} ms`)
   assert.equal(leaves.client.inbox.unread.length, 0, 'nothing was put into the tunnel')
   assert.equal(await a.requests[0]!.gone, 'fin')
   await sleep(200)

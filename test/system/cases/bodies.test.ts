@@ -36,7 +36,7 @@ test('HEAD is complete at its head, whatever framing that announces, and both co
   await client.ask('/warm')
   const started = performance.now()
   assert.equal((await client.ask('/', { method: 'HEAD' })).status, 200)
-  assert.ok(performance.now() - started < 500)
+  assert.ok(performance.now() - started < 2000, 'no body is waited for')
   assert.equal((await client.ask('/')).text, 'body')
   assert.equal(new Set(peer.requests.map((request) => request.connection)).size, 1)
   await front.settle(3)

@@ -6,12 +6,16 @@ import { clean, soon, visit } from '../../support/browser.ts'
 import { launchChromium } from '../../support/chromium.ts'
 import { eventually, type PeerStatus } from '../../support/invariants.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
+import { undisturbed } from '../../support/undisturbed.ts'
 
 let browser: Browser
 before(async () => {
   browser = await launchChromium()
 })
 after(() => browser.close())
+
+/** A test of how soon something is shown. */
+const timed = (name: string, go: () => Promise<void>) => test(name, () => undisturbed(go))
 
 const config = (list: readonly Backend[], more: readonly string[] = [], location = '') => `http {
   upstream demo {
@@ -33,7 +37,7 @@ async function becomes(sidecar: Sidecar, peer: string, state: string): Promise<v
   })
 }
 
-test('a peer that fails and recovers is shown so within two seconds, with the reason', async () => {
+timed('a peer that fails and recovers is shown so within two seconds, with the reason', async () => {
   await using peers = new Backends()
   const good = await peers.add({ body: 'good' })
   const bad = await peers.add({ body: 'bad' })
@@ -60,7 +64,7 @@ test('a peer that fails and recovers is shown so within two seconds, with the re
   clean(watched)
 })
 
-test('a peer that a reload sets down, adds or removes is shown so within two seconds', async () => {
+timed('a peer that a reload sets down, adds or removes is shown so within two seconds', async () => {
   await using peers = new Backends()
   const one = await peers.add({ body: 'one' })
   const two = await peers.add({ body: 'two' })
@@ -91,62 +95,70 @@ test('a peer that a reload sets down, adds or removes is shown so within two sec
   clean(watched)
 })
 
-test('a peer that probes find unhealthy is shown so, with what the last one saw, until they pass again', async () => {
-  await using good = await backend({ body: 'good' })
-  await using bad = await backend({ body: 'bad' })
-  const probe = 'upstream_probe health uri=/health interval=200ms fails=2 passes=1;'
-  await using sidecar = await start(config([good, bad], ['', 'max_fails=0'], probe))
-  const watched = await visit(browser, sidecar.admin)
-  const row = watched.row(bad.address)
-  await row.locator('[data-look="passed"]').waitFor()
-  bad.script = { status: 503 }
-  await becomes(sidecar, bad.address, 'unhealthy')
-  await row.getByText('unhealthy', { exact: true }).waitFor(soon)
-  await row
-    .locator('[data-look="failed"]')
-    .getByText(/health \d+ s ago: .*503/)
-    .waitFor(soon)
-  // Its details say more of it.
-  await row.getByRole('button', { name: bad.address, exact: true }).click()
-  const details = watched.page.locator('.details')
-  await details.getByText(/\d+ failed in a row, 2 take it out/).waitFor(soon)
-  await details.getByText(/Probes found that it does not work/).waitFor(soon)
-  bad.script = { body: 'bad' }
-  await becomes(sidecar, bad.address, 'up')
-  await row.getByText('up', { exact: true }).waitFor(soon)
-  await row.locator('[data-look="passed"]').waitFor(soon)
-  clean(watched)
-})
+timed(
+  'a peer that probes find unhealthy is shown so, with what the last one saw, until they pass again',
+  async () => {
+    await using good = await backend({ body: 'good' })
+    await using bad = await backend({ body: 'bad' })
+    const probe = 'upstream_probe health uri=/health interval=200ms fails=2 passes=1;'
+    await using sidecar = await start(config([good, bad], ['', 'max_fails=0'], probe))
+    const watched = await visit(browser, sidecar.admin)
+    const row = watched.row(bad.address)
+    await row.locator('[data-look="passed"]').waitFor()
+    bad.script = { status: 503 }
+    await becomes(sidecar, bad.address, 'unhealthy')
+    await row.getByText('unhealthy', { exact: true }).waitFor(soon)
+    await row
+      .locator('[data-look="failed"]')
+      .getByText(/health \d+ s ago: .*503/)
+      .waitFor(soon)
+    // Its details say more of it.
+    await row.getByRole('button', { name: bad.address, exact: true }).click()
+    const details = watched.page.locator('.details')
+    await details.getByText(/\d+ failed in a row, 2 take it out/).waitFor(soon)
+    await details.getByText(/Probes found that it does not work/).waitFor(soon)
+    bad.script = { body: 'bad' }
+    await becomes(sidecar, bad.address, 'up')
+    await row.getByText('up', { exact: true }).waitFor(soon)
+    await row.locator('[data-look="passed"]').waitFor(soon)
+    clean(watched)
+  },
+)
 
-test('a peer that stops answering is shown so, and those that are idle or send a long answer are not', async () => {
-  await using peers = new Backends()
-  const fine = await peers.add({ body: 'fine' })
-  const stuck = await peers.add({ body: 'stuck' })
-  await using sidecar = await start(config([fine, stuck], ['', 'max_fails=0']))
-  for (let i = 0; i < 4; i++) await fetch(sidecar.url).then((response) => response.text())
-  const watched = await visit(browser, sidecar.admin)
-  const { page } = watched
-  await watched.row(stuck.address).getByText('up', { exact: true }).waitFor()
-  stuck.script = () => new Promise(() => {})
-  fine.script = async (exchange) => {
-    await exchange.send('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
-    await new Promise(() => {})
-  }
-  const leave = new AbortController()
-  const asked = Array.from({ length: 4 }, () => fetch(sidecar.url, { signal: leave.signal }).catch(() => {}))
-  const found = page.locator('tr.peer .waits:visible')
-  await watched
-    .row(stuck.address)
-    .getByText(/^2 wait, silent for \d+ s$/)
-    .waitFor({ timeout: 6000 })
-  assert.equal(await found.count(), 1, 'only the peer that is stuck')
-  await page.locator('.states').getByText('1 peer silent or slow, 2 waiting').waitFor(soon)
-  await page.getByRole('button', { name: 'Trouble 1' }).click()
-  await watched.row(fine.address).waitFor({ state: 'detached', ...soon })
-  await watched.row(stuck.address).waitFor(soon)
-  assert.equal(await page.title(), '(1) evenkeel')
-  leave.abort()
-  await Promise.all(asked)
-  await page.getByText(/^No trouble: /).waitFor({ timeout: 4000 })
-  clean(watched)
-})
+timed(
+  'a peer that stops answering is shown so, and those that are idle or send a long answer are not',
+  async () => {
+    await using peers = new Backends()
+    const fine = await peers.add({ body: 'fine' })
+    const stuck = await peers.add({ body: 'stuck' })
+    await using sidecar = await start(config([fine, stuck], ['', 'max_fails=0']))
+    for (let i = 0; i < 4; i++) await fetch(sidecar.url).then((response) => response.text())
+    const watched = await visit(browser, sidecar.admin)
+    const { page } = watched
+    await watched.row(stuck.address).getByText('up', { exact: true }).waitFor()
+    stuck.script = () => new Promise(() => {})
+    fine.script = async (exchange) => {
+      await exchange.send('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegun')
+      await new Promise(() => {})
+    }
+    const leave = new AbortController()
+    const asked = Array.from({ length: 4 }, () =>
+      fetch(sidecar.url, { signal: leave.signal }).catch(() => {}),
+    )
+    const found = page.locator('tr.peer .waits:visible')
+    await watched
+      .row(stuck.address)
+      .getByText(/^2 wait, silent for \d+ s$/)
+      .waitFor({ timeout: 6000 })
+    assert.equal(await found.count(), 1, 'only the peer that is stuck')
+    await page.locator('.states').getByText('1 peer silent or slow, 2 waiting').waitFor(soon)
+    await page.getByRole('button', { name: 'Trouble 1' }).click()
+    await watched.row(fine.address).waitFor({ state: 'detached', ...soon })
+    await watched.row(stuck.address).waitFor(soon)
+    assert.equal(await page.title(), '(1) evenkeel')
+    leave.abort()
+    await Promise.all(asked)
+    await page.getByText(/^No trouble: /).waitFor({ timeout: 4000 })
+    clean(watched)
+  },
+)
