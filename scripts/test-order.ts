@@ -6,6 +6,7 @@ type Need = readonly [seconds: number, cores: number]
 /** Of the longer ones, about. Tests that wait for other programs and for intervals use little. */
 export const needs: Readonly<Record<string, Need>> = {
   'test/bench/fleet.test.ts': [3, 0.2],
+  'test/bench/proxies.test.ts': [3, 0.5],
   'test/dashboards/rules.test.ts': [2, 1.2],
   'test/feedback/fleet/garbled.test.ts': [7, 0.3],
   'test/feedback/fleet/ledger.test.ts': [4, 0.1],
@@ -24,6 +25,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/sidecar/simulate/run.test.ts': [3, 1],
   'test/sidecar/simulate/targets.test.ts': [11, 1.1],
   'test/sidecar/telemetry/pipe-turns.test.ts': [2, 0.2],
+  'test/support/aftermath.test.ts': [8, 0.3],
   'test/support/prometheus.test.ts': [6, 0.2],
   'test/support/redis.test.ts': [7, 0.1],
   'test/system/attacks/ends.test.ts': [7, 0.6],
@@ -62,6 +64,8 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/console/states.test.ts': [21, 0.4],
   'test/system/console/tracks.test.ts': [4, 0.7],
   'test/system/dashboards.test.ts': [13, 0.9],
+  'test/system/faults/phases.test.ts': [4, 0.5],
+  'test/system/faults/stops.test.ts': [10, 0.3],
   'test/system/fleet/canary.test.ts': [8, 0.3],
   'test/system/fleet/changes.test.ts': [10, 0.5],
   'test/system/fleet/cluster.test.ts': [19, 0.4],
@@ -76,6 +80,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/fleet/trouble.test.ts': [19, 0.5],
   'test/system/limits.test.ts': [3, 0.8],
   'test/system/mistakes.test.ts': [2, 0.5],
+  'test/system/mixture.test.ts': [10, 0.6],
   'test/system/quickstart.test.ts': [6, 0.6],
   'test/system/reload.test.ts': [10, 0.7],
   'test/system/scrape.test.ts': [13, 0.3],
