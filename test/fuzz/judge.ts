@@ -56,8 +56,11 @@ const shown = (bytes: Buffer | string) => JSON.stringify(bytes.toString('latin1'
 /** What a peer's words mean as an answer to a request. */
 function answerOf({ said, ended }: Seen, request: StrictRequest): StrictAnswer {
   const answer = readAnswer(said, 0, request.method, request.upgrade, ended)
-  const length = answer.fields.reduce((sum, { name, value }) => sum + name.length + value.length, 0)
-  if (answer.interim.length <= mostInterims && length < mostHead) return answer
+  const heads = [answer.fields, ...answer.interim.map(({ fields }) => fields)]
+  const lengths = heads.map((fields) =>
+    fields.reduce((sum, { name, value }) => sum + name.length + value.length, 0),
+  )
+  if (answer.interim.length <= mostInterims && Math.max(...lengths) < mostHead) return answer
   return { ...answer, state: 'broken', status: 0, why: 'more than is read', body: Buffer.alloc(0) }
 }
 
