@@ -51,7 +51,7 @@ export function configuration(address: (name: string) => string, threads: number
   upstream ${group} {
     zone ${group} 256k;
     ${methods[group]}
-    keepalive 16; keepalive_timeout 2s;
+    keepalive 16; keepalive_timeout 1s;
     ${servers(group)}
   }`
   const calm = [...steady.slice(0, 3), ...visiting].filter((name) => !absent.includes(name))
@@ -74,10 +74,10 @@ http {
   upstream calm {
     zone calm 256k;
     least_time header;
-    keepalive 16; keepalive_timeout 2s;
+    keepalive 16; keepalive_timeout 1s;
     ${calm.map((name) => `server ${address(name)} max_fails=0;`).join(' ')}
   }
-  upstream raw { zone raw 64k; keepalive_timeout 2s; server ${address('d')} max_fails=0; }
+  upstream raw { zone raw 64k; keepalive_timeout 1s; server ${address('d')} max_fails=0; }
   server {
     listen 127.0.0.1:PORT;
     status_zone front;

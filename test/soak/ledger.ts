@@ -3,9 +3,6 @@ import { type Flow, judge, type LogRecord, type Outcome, type Witness } from './
 
 /** How long after its end a request is judged at the earliest: what peers tell is under way so long. */
 const settleMs = 300
-/** How long evidence for what cannot be explained may take to come. */
-const patienceMs = 6000
-
 interface Entry {
   readonly id: string
   readonly flow: Flow
@@ -33,12 +30,13 @@ export class Ledger {
   readonly #entries = new Map<string, Entry>()
   readonly #done = new Map<string, number>()
   readonly #witness: Witness
-  readonly #prefix: string
+  readonly #patienceMs: number
   #serial = 0
 
-  constructor(witness: Witness, prefix = 'q') {
+  /** @param patienceMs how long evidence for what cannot be explained may take to come */
+  constructor(witness: Witness, patienceMs: number) {
     this.#witness = witness
-    this.#prefix = prefix
+    this.#patienceMs = patienceMs
   }
 
   /** Requests that are not judged yet. */
@@ -48,7 +46,7 @@ export class Ledger {
 
   /** A client is about to send a request. @returns its name */
   begin(flow: Flow): string {
-    const id = `${this.#prefix}${(this.#serial++).toString(36)}`
+    const id = `q${(this.#serial++).toString(36)}`
     this.#entries.set(id, { id, flow, from: now(), to: 0, outcome: undefined, record: undefined, deeds: [] })
     return id
   }
@@ -88,7 +86,7 @@ export class Ledger {
     for (const entry of this.#entries.values()) {
       const { id, flow, outcome, record } = entry
       if (!outcome || at - entry.to < settleMs) continue
-      const late = last || at - entry.to > patienceMs
+      const late = last || at - entry.to > this.#patienceMs
       if (!record) {
         if (late) {
           this.fail(`${flow.name} ${id}: ${describe(outcome)} and not in the access log`)

@@ -10,6 +10,8 @@ type Dice = () => number
 /** One thing that clients do; `weight` says how often, of the sum of all. */
 interface Errand {
   readonly weight: number
+  /** It takes seconds. */
+  readonly long?: boolean
   run(visitor: Visitor, dice: Dice): Promise<void>
 }
 
@@ -89,6 +91,7 @@ const errands: readonly Errand[] = [
   },
   {
     weight: 2,
+    long: true,
     run: (visitor, dice) =>
       visitor.ask({
         flow: once('large post'),
@@ -100,6 +103,7 @@ const errands: readonly Errand[] = [
   },
   {
     weight: 1,
+    long: true,
     run: (visitor, dice) =>
       visitor.ask({
         flow: once('slow post'),
@@ -124,6 +128,7 @@ const errands: readonly Errand[] = [
   // Downloads, read at once or slowly.
   {
     weight: 1.5,
+    long: true,
     run: (visitor, dice) =>
       visitor.ask({
         flow: retried('download'),
@@ -133,6 +138,7 @@ const errands: readonly Errand[] = [
   },
   {
     weight: 1,
+    long: true,
     run: (visitor, dice) =>
       visitor.ask({
         flow: retried('slow download'),
@@ -143,6 +149,7 @@ const errands: readonly Errand[] = [
   },
   {
     weight: 1,
+    long: true,
     run: (visitor, dice) =>
       visitor.ask({
         flow: retried('events'),
@@ -223,6 +230,7 @@ const errands: readonly Errand[] = [
   },
   {
     weight: 0.7,
+    long: true,
     run: (visitor, dice) => visitor.tunnel(once('tunnel'), between(dice, 2, 20), between(dice, 10, 150)),
   },
   // Faults that no other peer makes good.
@@ -246,26 +254,35 @@ const errands: readonly Errand[] = [
   },
   {
     weight: 0.3,
+    long: true,
     run: (visitor) => visitor.ask({ flow: once('stall'), place: '/raw/', query: { fault: 'stall' } }),
   },
 ]
 
-const all = errands.reduce((sum, { weight }) => sum + weight, 0)
-
-function draw(dice: Dice): Errand {
-  let at = dice() * all
-  for (const errand of errands) {
+function draw(dice: Dice, some: readonly Errand[]): Errand {
+  let at = dice() * some.reduce((sum, { weight }) => sum + weight, 0)
+  for (const errand of some) {
     at -= errand.weight
     if (at < 0) return errand
   }
-  return errands[0]!
+  return some[0]!
 }
 
-/** One client that does one thing after the other until it is told that it is over. */
-export async function wander(town: Town, dice: Dice, over: () => boolean, restMs: number): Promise<void> {
+/**
+ * One client that does one thing after the other until it is told that it is over.
+ * @param restMs between two of them, on average
+ * @param long whether it does what takes seconds, too
+ */
+export async function wander(
+  town: Town,
+  dice: Dice,
+  over: () => boolean,
+  { restMs, long }: { restMs: number; long: boolean },
+): Promise<void> {
+  const some = errands.filter((errand) => long || !errand.long)
   const visitor = new Visitor(town)
   while (!over()) {
-    await draw(dice).run(visitor, dice)
+    await draw(dice, some).run(visitor, dice)
     if (restMs > 0) await sleep(dice() * 2 * restMs)
   }
   visitor.close()

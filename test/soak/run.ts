@@ -45,6 +45,8 @@ try {
       windowSeconds: 10,
       reloadEveryMs: 3000,
       quietMs: 20_000,
+      evidenceMs: 6000,
+      long: true,
       say: console.log,
     })
     const { requests, peerErrors, reloads, findings } = verdict

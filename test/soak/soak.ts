@@ -35,6 +35,10 @@ export interface SoakOptions {
   readonly reloadEveryMs: number
   /** How long after the end of the load descriptors may take to be what they were, milliseconds. */
   readonly quietMs: number
+  /** How long evidence for what cannot be explained may take to come, milliseconds. */
+  readonly evidenceMs: number
+  /** Whether clients do what takes them seconds, too. */
+  readonly long: boolean
   /** Plants an error that only the harness can notice: one answer is cut off, and its peer says that it gave it. */
   readonly lie?: boolean
   readonly say: (text: string) => void
@@ -69,7 +73,8 @@ export async function soak(options: SoakOptions): Promise<Verdict> {
       peers.launch('mortal', mortal),
     ])
     for (const [name, address] of peers.addresses) names.set(address, name)
-    const ledger = new Ledger({ outages: peers.outages, nameOf: (one) => names.get(one), readTimeoutMs })
+    const witness = { outages: peers.outages, nameOf: (one: string) => names.get(one), readTimeoutMs }
+    const ledger = new Ledger(witness, options.evidenceMs)
     heard = ledger
     const text = (variant: number) =>
       configuration((name) => peers.addresses.get(name)!, options.threads, variant)
@@ -126,7 +131,7 @@ class Run {
   }
 
   async run(): Promise<Verdict> {
-    const { seconds, clients, restMs, say } = this.#options
+    const { seconds, clients, restMs, long, say } = this.#options
     const ledger = this.#ledger
     // The first scrape and the first line of the log open what stays open.
     await metrics(this.#sidecar)
@@ -139,7 +144,7 @@ class Run {
     say(windowTitle)
     const clientsDone = Promise.all(
       Array.from({ length: clients }, (_, i) =>
-        wander(town, seeded(this.#options.seed * 1000 + i), over, restMs),
+        wander(town, seeded(this.#options.seed * 1000 + i), over, { restMs, long }),
       ),
     )
     const duties = Promise.all([
