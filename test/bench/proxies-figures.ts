@@ -7,6 +7,8 @@ export interface Found {
   readonly title: string
   /** Whether it differs from another by a setting. */
   readonly variant: boolean
+  /** Whether it had all the work that it was to have before; a busy machine lets it have less. */
+  readonly warm: boolean
   /** The first second of its life under load, where that was measured. */
   readonly first: Turn | undefined
   /** Each connection sends as soon as it has its answer; one a round. */
@@ -19,6 +21,7 @@ export interface Figures {
   readonly name: string
   readonly title: string
   readonly variant: boolean
+  readonly warm: boolean
   /** Of the proxy, microseconds a request, median of the rounds. */
   readonly cpu: number
   /** The least and the most of the rounds. */
@@ -58,6 +61,7 @@ export function figures(found: readonly Found[]): Figures[] {
       name: one.name,
       title: one.title,
       variant: one.variant,
+      warm: one.warm,
       cpu: median(costs),
       cpuRange: [Math.min(...costs), Math.max(...costs)],
       // What else runs on the machine slows neighbours in time alike.

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { availableParallelism, cpus } from 'node:os'
+import { cpus } from 'node:os'
 
 /** How each says which version it is: a command, and what of its output is the version. */
 const versions: readonly (readonly [name: string, command: readonly [string, string], form: RegExp])[] = [
@@ -17,7 +17,7 @@ export function machine(): string {
     return `${name} ${form.exec(`${stdout}${stderr}`)?.[1] ?? 'of an unknown version'}`
   })
   return [
-    `${availableParallelism()} cores of a shared machine (${model}), Node ${process.versions.node}`,
+    `${cpus().length} cores of a shared machine (${model}), Node ${process.versions.node}`,
     ...found,
     `\`@fastify/http-proxy\` ${packageVersion('@fastify/http-proxy')}`,
   ].join(', ')

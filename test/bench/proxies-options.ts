@@ -17,7 +17,7 @@ export interface Options {
   readonly readme: boolean
 }
 
-export const usage = `npm run bench [-- proxies] [--scenarios NAME,…] [--subjects NAME,…] [--rounds 5] [--turn 1000] [--warm 5000] [--readme]
+export const usage = `npm run bench [-- proxies] [--scenarios NAME,…] [--subjects NAME,…] [--rounds 5] [--turn 800] [--warm 5000] [--readme]
   scenarios: ${scenarios.map(({ name }) => name).join(', ')}, picks
   subjects: ${subjects.map(({ name }) => name).join(', ')}
   --turn, --warm: milliseconds of a measurement, and of work to warm up; --readme: write the tables of README.md anew`
@@ -30,7 +30,7 @@ export function readOptions(words: readonly string[]): Options {
       scenarios: { type: 'string' },
       subjects: { type: 'string' },
       rounds: { type: 'string', default: '5' },
-      turn: { type: 'string', default: '1000' },
+      turn: { type: 'string', default: '800' },
       warm: { type: 'string', default: '5000' },
       readme: { type: 'boolean', default: false },
     },

@@ -30,7 +30,8 @@ export function replaceBlock(readme: string, text: string): string {
 
 /** The tables of a run, in Markdown. */
 export function readmeText({ machine, rounds, measured, picks }: Run): string {
-  const heads = measured.map(({ scenario }) => scenario.title)
+  const heads = measured.map(({ scenario }) => scenario.column)
+  const warm = measured.every(({ found }) => found.every((one) => one.warm))
   const first = measured.find(({ scenario }) => scenario.variants)
   const names = measured[0]?.found.filter(({ variant }) => !variant) ?? []
   const grid = (title: string, cell: (one: Figures) => string) =>
@@ -54,7 +55,7 @@ export function readmeText({ machine, rounds, measured, picks }: Run): string {
     name === yardstick || ratio === undefined ? micros(cpu) : `${micros(cpu)} (${ratio.toFixed(2)})`,
   )
   return [
-    `${machine}; medians of ${rounds} rounds.`,
+    `${machine}; medians of ${rounds} rounds${warm ? '' : '; the machine was too busy to warm all of them up'}.`,
     `${costs}\n${row([`${yardstick}, least–most: the noise`, ...noise])}`,
     grid('p50 / p99, ms', ({ p50, p99 }) => `${p50.toFixed(2)} / ${p99.toFixed(2)}`),
     grid('resident memory, MiB', ({ residentBytes }) => (residentBytes / mebibyte).toFixed(0)),

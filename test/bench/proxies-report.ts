@@ -44,6 +44,7 @@ export function scenarioText({ scenario, found }: Measured): string {
   return [
     `${scenario.title}; times ${how}`,
     line('', head),
-    ...found.map((one, i) => line(one.name, rows[i]!)),
+    ...found.map((one, i) => line(one.warm ? one.name : `${one.name} *`, rows[i]!)),
+    ...(found.every(({ warm }) => warm) ? [] : ['* not warm yet: the machine was too busy']),
   ].join('\n')
 }

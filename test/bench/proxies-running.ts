@@ -37,6 +37,7 @@ export class Running implements AsyncDisposable {
   readonly #paced: Turn[] = []
   #pids: readonly number[] = []
   #first: Turn | undefined
+  #warm = false
   #scraper: NodeJS.Timeout | undefined
 
   private constructor({ subject, scenario, driver }: Start, child: ChildProcess, port: number) {
@@ -91,6 +92,7 @@ export class Running implements AsyncDisposable {
     for (const until = monotonic() + 3 * ms; left > 0 && monotonic() < until; left -= after.cpuMicros) {
       after = await this.#turn(Math.min(500, ms))
     }
+    this.#warm = left <= 0
     return [cost(this.#first), cost(after)]
   }
 
@@ -107,7 +109,15 @@ export class Running implements AsyncDisposable {
 
   found(): Found {
     const { name, title, variant = false } = this.subject
-    return { name, title, variant, first: this.#first, closed: this.#closed, paced: this.#paced }
+    return {
+      name,
+      title,
+      variant,
+      warm: this.#warm,
+      first: this.#first,
+      closed: this.#closed,
+      paced: this.#paced,
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,8 +1,9 @@
 /** What clients do to every proxy. */
 export interface Scenario {
   readonly name: string
-  /** What the table calls it. */
   readonly title: string
+  /** The head of its column in README. */
+  readonly column: string
   readonly connections: number
   readonly ask: AskName
   /** Requests a second at which latency is measured, far below what any can do; undefined: in the closed loop. */
@@ -15,6 +16,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'small',
     title: 'small GET, 16 connections',
+    column: 'GET',
     connections: 16,
     ask: 'small',
     rate: 1000,
@@ -23,6 +25,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'conn1',
     title: 'small GET, 1 connection',
+    column: 'GET, 1 conn.',
     connections: 1,
     ask: 'small',
     rate: undefined,
@@ -31,6 +34,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'conn1000',
     title: 'small GET, 1,000 connections',
+    column: 'GET, 1,000 conn.',
     connections: 1000,
     ask: 'small',
     rate: 1000,
@@ -39,6 +43,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'body100k',
     title: 'GET of 100 KiB, 16 connections',
+    column: '100 KiB',
     connections: 16,
     ask: 'body100k',
     rate: 500,
@@ -47,6 +52,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'body10m',
     title: 'GET of 10 MiB, 4 connections',
+    column: '10 MiB',
     connections: 4,
     ask: 'body10m',
     rate: undefined,
@@ -55,6 +61,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'post',
     title: 'POST of 10 KiB, 16 connections',
+    column: 'POST 10 KiB',
     connections: 16,
     ask: 'post',
     rate: 1000,
@@ -63,6 +70,7 @@ export const scenarios: readonly Scenario[] = [
   {
     name: 'websocket',
     title: 'WebSocket echo of 32 bytes, 16 connections',
+    column: 'WebSocket',
     connections: 16,
     ask: 'websocket',
     rate: 1000,

@@ -9,6 +9,7 @@ import { readOptions } from './proxies-options.ts'
 import { startPeer } from './proxies-peer.ts'
 import { cpuMicros, family, residentBytes } from './proxies-process.ts'
 import { readmeText, replaceBlock } from './proxies-readme.ts'
+import { scenarioText } from './proxies-report.ts'
 import { asks, type Scenario, scenarios } from './proxies-scenarios.ts'
 import { subjects } from './proxies-subjects.ts'
 import { Connections, type Turn } from './proxies-turn.ts'
@@ -32,7 +33,7 @@ function turn(cpuMicrosEach: number, extra: Partial<Turn> = {}): Turn {
 
 function found(name: string, costs: readonly number[], extra: Partial<Found> = {}): Found {
   const closed = costs.map((cost) => turn(cost))
-  return { name, title: name, variant: false, first: undefined, closed, paced: [], ...extra }
+  return { name, title: name, variant: false, warm: true, first: undefined, closed, paced: [], ...extra }
 }
 
 test('a ratio is to nginx in the same round, so a slow moment of the machine does not count', () => {
@@ -71,10 +72,18 @@ test('README has the costs with ratios, the noise of nginx, and a gap where a pr
     picks: { sizes: [10, 1000], rows: [{ method: 'round_robin', ns: [50, 2000] }] },
   })
   const lines = text.split('\n')
+  assert.ok(lines.includes('a machine; medians of 3 rounds.'), text)
   assert.ok(lines.includes('| evenkeel | 50.0 (2.50) | – |'), text)
   assert.ok(lines.includes('| nginx | 25.0 | 100 |'), text)
   assert.ok(lines.includes('| nginx, least–most: the noise | 20.0–30.0 | 100–100 |'), text)
   assert.ok(lines.includes('| `round_robin` | 50 (1.0) | 2,000 (40.0) |'), text)
+})
+
+test('what was not warm yet is marked', () => {
+  const measured = [{ scenario: small, found: figures([found('evenkeel', [50], { warm: false })]) }]
+  assert.match(scenarioText(measured[0]!), /^evenkeel \* .*\n\* not warm yet/m)
+  const text = readmeText({ machine: 'a', rounds: 1, measured, picks: { sizes: [], rows: [] } })
+  assert.match(text, /^a; medians of 1 rounds; the machine was too busy to warm all of them up\.$/m)
 })
 
 test('the text of an earlier run is replaced, what stands around it stays', () => {

@@ -9,6 +9,7 @@ const benches: Readonly<
   pick: () => import('./pick.ts'),
   forward: () => import('./forward.ts'),
   traces: () => import('./traces.ts'),
+  memory: () => import('./memory.ts'),
   fleet: () => import('./fleet.ts'),
   'fleet-benefit': () => import('./fleet-benefit.ts'),
   simulate: () => import('./simulate.ts'),
