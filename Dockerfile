@@ -13,6 +13,9 @@ COPY dashboards/console dashboards/console
 COPY feedback feedback
 COPY probes probes
 COPY sidecar sidecar
+# Started once, so that what Node compiles is there for every start to come: see sidecar/evenkeel.
+RUN echo 'http { server { listen 127.0.0.1:8080; } }' > /tmp/once.conf \
+  && { sidecar/evenkeel -c /tmp/once.conf & sleep 5; kill -INT $!; wait $!; rm /tmp/once.*; test -d node_modules/.cache/evenkeel; }
 # Mount the configuration here: evenkeel.conf or evenkeel.yaml.
 WORKDIR /etc/evenkeel
 RUN chown node:node /etc/evenkeel
