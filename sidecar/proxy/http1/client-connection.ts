@@ -99,8 +99,7 @@ export class ClientConnection {
     this.#response = undefined
     this.#since = monotonic()
     if (this.#dropping) return
-    // What is left of a body that nobody wanted is read and dropped.
-    if (this.#request) this.#request.flowing = true
+    this.#request?.drop()
     if (this.#ended && !this.#rest) this.#finish()
     else this.advance()
   }

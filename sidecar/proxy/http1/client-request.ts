@@ -48,6 +48,12 @@ export class ClientRequest {
     this.#source.advance()
   }
 
+  /** Nobody wants the rest of the body: it is read and dropped. */
+  drop(): void {
+    this.#listener = undefined
+    this.flowing = true
+  }
+
   // What the connection tells.
 
   data(chunk: Buffer): void {

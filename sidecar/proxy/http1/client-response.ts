@@ -181,9 +181,10 @@ export class ClientResponse {
       if (this.#settling) return
       this.#settling = true
       // An empty write is called back after all before it, whether or not `drain` will be told of.
-      this.#socket.write('', () => {
+      this.#socket.write('', (error) => {
         this.#settling = false
-        if (this.#socket.writableLength === 0) this.#settle()
+        // What a connection takes with it as it breaks has not been handed to anybody.
+        if (!error && this.#socket.writableLength === 0) this.#settle()
       })
       return
     }
