@@ -26,6 +26,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/sidecar/simulate/targets.test.ts': [11, 1.1],
   'test/sidecar/telemetry/pipe-turns.test.ts': [2, 0.2],
   'test/support/aftermath.test.ts': [8, 0.3],
+  'test/soak/soak.test.ts': [4, 1.5],
   'test/support/prometheus.test.ts': [6, 0.2],
   'test/support/redis.test.ts': [7, 0.1],
   'test/system/attacks/ends.test.ts': [7, 0.6],
@@ -71,7 +72,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/fleet/cluster.test.ts': [19, 0.4],
   'test/system/fleet/health.test.ts': [27, 0.6],
   'test/system/fleet/limits.test.ts': [33, 0.3],
-  'test/system/fleet/memory.test.ts': [17, 1.2],
+  'test/system/fleet/memory.test.ts': [14, 1.2],
   'test/system/fleet/probes.test.ts': [45, 0.3],
   'test/system/fleet/sentinels.test.ts': [19, 0.5],
   'test/system/fleet/servers.test.ts': [22, 0.5],
@@ -105,9 +106,11 @@ const judgesTimes = (file: string) =>
 /** Tests of programs as they run, and not of what one function decides. */
 export const startsPrograms = (file: string) => /^test\/(?:system|probes|feedback\/fleet)\//.test(file)
 
-/** Processors that may be in use: by all files, and as long as one of them judges times. */
-const cores = 2
-const calmCores = 1.6
+/**
+ * Processors that may be in use: by all files, which leave room now and then, and as long as one of them judges times.
+ */
+const cores = 2.2
+const calmCores = 1.7
 
 /** Files that wait to be run, the longest first. */
 export class TestOrder {
