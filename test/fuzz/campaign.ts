@@ -28,6 +28,7 @@ export class Campaign {
   readonly #end: number
   readonly #last: number
   #done = 0
+  #found = false
   readonly #began = performance.now()
 
   constructor(options: CampaignOptions) {
@@ -67,6 +68,7 @@ export class Campaign {
   }
 
   #progress(): void {
+    if (this.#found) return
     const seconds = Math.round((performance.now() - this.#began) / 1000)
     this.#options.say(`fuzz: ${seconds} s, ${this.#done} cases, seeds up to ${this.#next - 1}, no finding`)
   }
@@ -98,6 +100,7 @@ export class Campaign {
     from: number,
   ): Promise<void> {
     const { say } = this.#options
+    this.#found = true
     say(`fuzz: FINDING among the seeds ${from} to ${this.#next - 1}, ${threads} threads`)
     for (const fault of left) say(`  after the batch: ${fault}`)
     for (const outcome of bad.slice(0, 5)) say(told(outcome))

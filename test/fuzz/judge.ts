@@ -207,9 +207,10 @@ class Judgement {
     if (answer.state === 'whole' && answer.framing !== 'none' && theirs.state !== 'whole') {
       this.#fault(`${which}: looks whole, and the peer's was ${theirs.state} ${theirs.why}`)
     }
-    if (answer.state === 'cut' && theirs.state === 'whole' && match.one.ended !== 'reset' && !left) {
-      const impatient = !variantOf(this.#plan).patient
-      if (!impatient) this.#fault(`${which}: is cut, and the peer's was whole`)
+    // A request that turns out to be none while it is answered takes its connection with it.
+    const spared = left || sent?.state !== 'whole' || !variantOf(this.#plan).patient
+    if (answer.state === 'cut' && theirs.state === 'whole' && match.one.ended !== 'reset' && !spared) {
+      this.#fault(`${which}: is cut, and the peer's was whole`)
     }
     if (answer.state === 'cut' && this.#got.ended === 'open' && !left)
       this.#fault(`${which}: is cut, and its connection goes on`)

@@ -161,7 +161,7 @@ function readChunks(bytes: Buffer, from: number): ReadBody {
   for (;;) {
     const line = readLine(bytes, at)
     if (typeof line !== 'object') return line === 'cut' ? done('cut', '') : done('broken', 'a chunk line')
-    const size = /^([0-9A-Fa-f]{1,8})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/.exec(line.text)
+    const size = /^([0-9A-Fa-f]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/.exec(line.text)
     if (!size) return done('broken', `a chunk size ${JSON.stringify(line.text.slice(0, 40))}`)
     const length = Number.parseInt(size[1]!, 16)
     at = line.end
