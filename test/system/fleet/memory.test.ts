@@ -32,7 +32,7 @@ test('nothing is kept for a Redis that hangs or is gone, however many requests c
   // So many would fill the memory of the test.
   const forgetting = setInterval(() => {
     for (const peer of peers.list) peer.requests.length = 0
-  }, 100)
+  }, 100).unref()
   await using hanging = await redisServer()
   await using gone = await redisServer()
   const config = (fleet: string) => `${fleet}
