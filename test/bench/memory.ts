@@ -289,8 +289,12 @@ async function withProgram<T>(
     SOAK_HEAP_EVERY: String(collectEveryMs),
   }
   try {
-    await using sidecar = await start(text, { env })
-    return await work(sidecar, folder)
+    const sidecar = await start(text, { env, startMs: 60_000 })
+    try {
+      return await work(sidecar, folder)
+    } finally {
+      await sidecar.stop()
+    }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -39,6 +39,8 @@ export class Running implements AsyncDisposable {
   #first: Turn | undefined
   #warm = false
   #scraper: NodeJS.Timeout | undefined
+  /** Why its metrics could not be read. */
+  #failure: unknown
 
   private constructor({ subject, scenario, driver }: Start, child: ChildProcess, port: number) {
     this.subject = subject
@@ -74,7 +76,7 @@ export class Running implements AsyncDisposable {
       await running[Symbol.asyncDispose]()
       throw new Error(`${subject.name} did not start: ${error}\n${readFileSync(output, 'utf8')}`)
     }
-    if (subject.scraped) running.#scraper = setInterval(() => void scrape(admin), 1000)
+    if (subject.scraped) running.#scrapeFrom(admin)
     return running
   }
 
@@ -130,8 +132,17 @@ export class Running implements AsyncDisposable {
     await gone
   }
 
+  #scrapeFrom(admin: number): void {
+    this.#scraper = setInterval(() => {
+      scrape(admin).catch((error: unknown) => {
+        this.#failure ??= error
+      })
+    }, 1000)
+  }
+
   async #turn(ms: number, rate?: number): Promise<Turn> {
     try {
+      if (this.#failure !== undefined) throw this.#failure
       return await this.#driver.measure(this.#port, { ms, rate, pids: this.#pids })
     } catch (error) {
       throw new Error(`${this.subject.name}, ${this.#scenario.title}: ${error}`)
@@ -142,4 +153,5 @@ export class Running implements AsyncDisposable {
 async function scrape(admin: number): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${admin}/metrics`)
   await response.arrayBuffer()
+  if (!response.ok) throw new Error(`/metrics says ${response.status}`)
 }

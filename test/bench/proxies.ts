@@ -32,7 +32,14 @@ const pacedPart = 0.6
 
 export async function run(words: readonly string[]): Promise<void> {
   if (words.includes('--help')) return console.log(usage)
-  const options = readOptions(words)
+  let options: Options
+  try {
+    options = readOptions(words)
+  } catch (error) {
+    console.error(`bench: ${error instanceof Error ? error.message : error}\n${usage}`)
+    process.exitCode = 1
+    return
+  }
   const programs = options.subjects.flatMap(({ program }) => program ?? [])
   await ensure([...new Set(programs)], console.log)
   const cores = availableParallelism() > 1 ? { proxy: 0, rest: 1 } : { proxy: undefined, rest: undefined }
