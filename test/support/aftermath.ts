@@ -77,8 +77,9 @@ function value(text: string, series: string): number | undefined {
   return found === undefined ? undefined : Number(found)
 }
 
+/** What other instances have in progress is not this one's. */
 const inProgress =
-  /^evenkeel_(?:\w*(?:in_flight|in_progress|waiting)\w*|connections_active)(?:\{.*\})? (?!0$)/
+  /^evenkeel_(?!\w*fleet)(?:\w*(?:in_flight|in_progress|waiting)\w*|connections_active)(?:\{.*\})? (?!0$)/
 /** Deviations and the like may go either way; how many there are of something may not. */
 const negative = /^evenkeel_\w*(?:_total|_count|in_flight|waiting|connections\w*)(?:\{.*\})? -/
 

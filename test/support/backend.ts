@@ -16,6 +16,8 @@ export class Exchange {
   readonly at = performance.now()
   readonly socket: Socket
   readonly inbox: Inbox
+  /** Status of the final answer that has been sent; undefined as long as there is none. */
+  status: number | undefined
   #body: Promise<Body> | undefined
   #finish: () => void
 
@@ -51,6 +53,12 @@ export class Exchange {
   /** Writes bytes as they are; settles when the socket took them (or is gone). */
   async send(bytes: string | Buffer): Promise<void> {
     if (this.socket.destroyed) return
+    if (this.status === undefined) {
+      // Interim ones may come first.
+      const head = typeof bytes === 'string' ? bytes : bytes.toString('latin1', 0, 4096)
+      const status = /(?:^|\r\n\r\n)HTTP\/1\.[01] (101|[2-5]\d\d)/.exec(head)?.[1]
+      if (status !== undefined) this.status = Number(status)
+    }
     await new Promise<void>((resolve) => {
       this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes, () => resolve())
     })

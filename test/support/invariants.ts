@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Backend } from './backend.ts'
+import type { Backend, Exchange } from './backend.ts'
 import { type Sidecar, type SidecarOptions, start } from './sidecar.ts'
 
 /** A request as the access log has it. */
@@ -20,6 +20,9 @@ export interface Logged {
 /** Reasons of attempts that a peer cannot have seen a request of. */
 const unseen = new Set(['refused', 'unreachable', 'timeout_connect', 'dns', 'tls', 'stale'])
 
+/** Reasons of attempts whose answer came, as far as its head. */
+const answered = /^(?:-|http_\d+|body_\w+)$/
+
 /** How long what is in progress may take to be counted as over, milliseconds. */
 const settleMs = 5000
 
@@ -29,7 +32,8 @@ export class Lab {
   readonly port: number
   #backends: readonly Backend[]
   #records = 0
-  #seen = 0
+  /** How many of its requests are accounted for, by peer. */
+  #seen = new Map<Backend, number>()
 
   constructor(sidecar: Sidecar, backends: readonly Backend[]) {
     this.sidecar = sidecar
@@ -37,15 +41,20 @@ export class Lab {
     this.#backends = backends
   }
 
+  /** Looks at the requests that no `settle` has accounted for, and stops the program. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.sidecar[Symbol.asyncDispose]()
+    try {
+      if (this.#asked() > 0 && this.sidecar.running) await this.settle(undefined, { seen: false })
+    } finally {
+      await this.sidecar[Symbol.asyncDispose]()
+    }
   }
 
   /** Starts counting anew, so that a test that failed does not fail the ones after it. */
   async begin(): Promise<void> {
     await this.#wait(0, true)
     this.#records = (await this.records()).length
-    this.#seen = this.#asked()
+    this.#account()
   }
 
   /** Every record of the access log so far. */
@@ -83,12 +92,16 @@ export class Lab {
     if (requests !== undefined) {
       assert.equal(records.length, requests, `records:\n${records.map((r) => JSON.stringify(r)).join('\n')}`)
     }
-    const asked = this.#asked()
     const attempts = records.reduce((sum, record) => sum + sentTo(record), 0)
-    if (seen) assert.equal(attempts, asked - this.#seen, 'attempts in the log and requests seen by the peers')
+    for (const { status, request } of records)
+      assert.ok(status >= 100 && status <= 999, `${status} ${request}`)
+    if (seen) {
+      assert.equal(attempts, this.#asked(), 'attempts in the log and requests seen by the peers')
+      this.#compare(records)
+    }
     for (const backend of this.#backends) assert.deepEqual(backend.errors, [])
     this.#records += records.length
-    this.#seen = asked
+    this.#account()
   }
 
   /** Waits until nothing is counted as in progress, in the status tree and in the metrics. */
@@ -122,8 +135,37 @@ export class Lab {
     return gauges.filter((line) => !line.endsWith(' 0'))
   }
 
+  /** Requests that peers have seen and that are not accounted for. */
+  #fresh(backend: Backend): readonly Exchange[] {
+    return backend.requests.slice(this.#seen.get(backend) ?? 0)
+  }
+
   #asked(): number {
-    return this.#backends.reduce((sum, backend) => sum + backend.requests.length, 0)
+    return this.#backends.reduce((sum, backend) => sum + this.#fresh(backend).length, 0)
+  }
+
+  #account(): void {
+    for (const backend of this.#backends) this.#seen.set(backend, backend.requests.length)
+  }
+
+  /** What the log says that a peer was asked and has answered is what the peer has parsed and sent. */
+  #compare(records: readonly Logged[]): void {
+    const known = new Map(
+      this.#backends.map((one) => [
+        one.address,
+        this.#fresh(one).map(({ method, status }) => `${method} ${status}`),
+      ]),
+    )
+    for (const { addresses, statuses, reasons, request } of records) {
+      for (const [i, address] of addresses.entries()) {
+        if (!answered.test(reasons[i] ?? '-')) continue
+        const of = known.get(address)
+        const said = `${request.slice(0, request.indexOf(' '))} ${statuses[i]}`
+        const at = of?.indexOf(said) ?? 0
+        assert.ok(at >= 0, `${address} has no request "${said}" for "${request}": ${of}`)
+        of?.splice(at, 1)
+      }
+    }
   }
 
   /** The records since the last `settle`, once there are enough of them, or as they are when time is up. */
@@ -132,7 +174,7 @@ export class Lab {
     for (;;) {
       const records = (await this.records()).slice(this.#records)
       const attempts = records.reduce((sum, record) => sum + sentTo(record), 0)
-      const enough = records.length >= count && (!seen || attempts >= this.#asked() - this.#seen)
+      const enough = records.length >= count && (!seen || attempts >= this.#asked())
       if (enough || performance.now() > end) return records
       await sleep(10)
     }

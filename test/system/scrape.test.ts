@@ -82,3 +82,18 @@ for (const path of ['/metrics', '/metrics/angie']) {
     })
   })
 }
+
+test('a scrape holds up the event loop for a moment alone', async () => {
+  await undisturbed(async () => {
+    // What a scrape tells is the longest delay since the one before, and with it what that one has cost.
+    const longest: number[] = []
+    for (let i = 0; i < 8; i++) {
+      const text = await (await fetch(`${sidecar.admin}/metrics`)).text()
+      const seconds = /^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(text)?.[1]
+      if (i > 0) longest.push(1000 * Number(seconds))
+      await sleep(200)
+    }
+    const middle = longest.toSorted((a, b) => a - b)[longest.length >> 1]!
+    assert.ok(middle > 0 && middle < 50, `${longest.map(Math.round)} ms`)
+  })
+})

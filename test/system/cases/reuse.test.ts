@@ -150,16 +150,16 @@ test('when kept and fresh connections of all peers end without an answer, that i
     two.list,
   )
   const seen = () => two.list.map((peer) => peer.requests.length)
+  using client = await dial(front.port)
   for (let round = 0; round < 5; round++) {
     warm = true
-    for (let i = 0; i < 2; i++) assert.equal((await ask(front.port)).status, 200)
+    for (let i = 0; i < 2; i++) assert.equal((await client.ask('/')).status, 200)
     assert.deepEqual(
       two.list.map((peer) => peer.open),
       [1, 1],
     )
     warm = false
     const before = seen()
-    using client = await dial(front.port)
     for (let i = 0; i < 2; i++) {
       const reply = await client.ask('/')
       assert.equal(reply.status, 502)
