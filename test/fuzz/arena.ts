@@ -167,7 +167,8 @@ class Program implements Subject {
       most += requests.length + 1
       for (const [i] of answers.entries()) {
         const request = requests[i]
-        if (!request || i >= sure(plan)) continue
+        // What ran into a short time-out is recorded without what it was going to be.
+        if (!request || i >= sure(plan) || !variantOf(plan).patient) continue
         const line = `${keyOf(request)} HTTP/${request.version}`
         wanted.set(line, (wanted.get(line) ?? 0) + 1)
       }

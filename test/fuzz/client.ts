@@ -26,7 +26,7 @@ export function answersIn(bytes: Buffer, requests: readonly StrictRequest[], end
     const request = requests[answers.length]
     let answer = readAnswer(bytes, at, request?.method ?? 'GET', request?.upgrade ?? false, ended)
     // What could not be read as a request is answered without knowing that it was to be HEAD; nothing follows then.
-    const unread = answer.last && answer.status === 400 && answer.end < bytes.length
+    const unread = answer.last && [400, 408].includes(answer.status) && answer.end < bytes.length
     if (request?.method === 'HEAD' && unread) answer = readAnswer(bytes, at, 'GET', false, ended)
     // What is no request may have been one with HEAD, to whoever reads its first line alone.
     const headOnly = answer.state === 'cut' && answer.last && answer.status >= 400 && answer.body.length === 0
