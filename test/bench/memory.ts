@@ -259,22 +259,26 @@ const subjects: readonly Subject[] = [
   },
 ]
 
-/** What is in use once garbage has been collected a few times: the least of some looks. */
+/** How long what is in use may take to be the same for some looks, milliseconds. */
+const patienceMs = 15_000
+
+/** What is in use once garbage has been collected and nothing moves any more. */
 async function settled(sidecar: Sidecar, folder: string): Promise<Memory> {
   await sleep(4 * collectEveryMs)
-  const least = {
-    heap: Number.POSITIVE_INFINITY,
-    external: Number.POSITIVE_INFINITY,
-    resident: Number.POSITIVE_INFINITY,
-  }
-  for (let i = 0; i < 6; i += 1) {
+  const end = performance.now() + patienceMs
+  const seen: Memory[] = []
+  for (;;) {
     await sleep(collectEveryMs)
-    const seen = await usage(sidecar, folder)
-    least.heap = Math.min(least.heap, seen.heap ?? least.heap)
-    least.external = Math.min(least.external, seen.external)
-    least.resident = Math.min(least.resident, seen.resident)
+    const { heap = Number.POSITIVE_INFINITY, external, resident } = await usage(sidecar, folder)
+    seen.push({ heap, external, resident })
+    const last = seen.slice(-6)
+    const least = (of: keyof Memory) => Math.min(...last.map((one) => one[of]))
+    const most = Math.max(...last.map((one) => one.external))
+    const still = last.length === 6 && most - least('external') < 0.01 * most
+    if (still || performance.now() > end) {
+      return { heap: least('heap'), external: least('external'), resident: least('resident') }
+    }
   }
-  return least
 }
 
 async function withProgram<T>(
