@@ -94,7 +94,7 @@ export class Running implements AsyncDisposable {
     for (const until = monotonic() + 3 * ms; left > 0 && monotonic() < until; left -= after.cpuMicros) {
       after = await this.#turn(Math.min(500, ms))
     }
-    this.#warm = left <= 0
+    this.#warm = left <= 0 || !this.subject.warms
     return [cost(this.#first), cost(after)]
   }
 

@@ -26,7 +26,7 @@ export interface Turn {
 }
 
 /** How long an answer may take, milliseconds. */
-const patienceMs = 30_000
+const patienceMs = 60_000
 
 /** Connections to one proxy, which last over its turns. */
 export class Connections {
