@@ -76,7 +76,7 @@ export class Client implements ClientEvents {
     const { response, call } = current
     // It can be answered only if nothing has been said yet.
     if (response.headersSent) {
-      connection.socket.destroy()
+      connection.cut()
       return
     }
     current.leave()

@@ -118,14 +118,10 @@ export class Exchange {
 
   /** Cuts the connection so that the client can tell that the response is not whole. */
   cut(): void {
-    const { socket } = this.connection
-    const { headersSent, chunked, counted } = this.response
     this.#cut = true
     // What came before the fault is the client's, also where both came at once.
-    if (headersSent) this.response.release()
-    // A body that ends with the connection looks whole after an orderly close: only a reset tells.
-    if (headersSent && !chunked && !counted) socket.resetAndDestroy()
-    else socket.destroy()
+    if (this.response.headersSent) this.response.release()
+    this.connection.cut()
   }
 
   #end(bytesSent: number): void {

@@ -162,7 +162,7 @@ export class Listeners implements Host {
   /** Closes everything at once. */
   destroy(): void {
     this.stopListening()
-    for (const { connection } of this.#clients) connection.socket.destroy()
+    for (const { connection } of this.#clients) connection.cut()
   }
 
   async #listen(spec: ListenSpec): Promise<Open> {

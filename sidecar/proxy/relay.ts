@@ -110,6 +110,6 @@ class StallTimer {
     const { response, connection } = this.#exchange
     if (response.closed) return
     if (response.backlog < this.#left) this.start()
-    else connection.socket.destroy()
+    else connection.cut()
   }
 }

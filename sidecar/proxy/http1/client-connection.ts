@@ -135,6 +135,14 @@ export class ClientConnection {
     return first
   }
 
+  /** Closes it at once, so that the client can tell that a response in progress is not whole. */
+  cut(): void {
+    const response = this.#response
+    // A body that ends with the connection looks whole after an orderly close: only a reset tells.
+    if (response?.untilClose && !response.finished) this.socket.resetAndDestroy()
+    else this.socket.destroy()
+  }
+
   /** Closes it where no request is in progress. */
   closeIdle(): void {
     if (this.active) return
@@ -279,7 +287,7 @@ export class ClientConnection {
     const request = this.#request
     if (this.active) {
       // A body that breaks off, or nobody who would read the answer.
-      if ((request && !request.complete) || !this.#events.left(this)) this.socket.destroy()
+      if ((request && !request.complete) || !this.#events.left(this)) this.cut()
       else if (this.#response) this.#response.last = true
     } else if (this.#begun) {
       this.#unserved(unserved(400))

@@ -52,6 +52,11 @@ export class ClientResponse {
     return this.#socket.writableLength + this.#pending.length
   }
 
+  /** Whether it is the end of the connection that tells the end of its body. */
+  get untilClose(): boolean {
+    return this.headersSent && !this.chunked && !this.counted && !this.#bodyless
+  }
+
   /** Calls once, when it is over; at once when it is. */
   whenClosed(listener: () => void): void {
     if (this.closed) {

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { backend } from '../../support/backend.ts'
+import { Client, dial } from '../../support/client.ts'
+import { lab } from '../../support/invariants.ts'
+
+/** A peer that begins an answer of unknown length and keeps its client waiting for the rest. */
+function endless(beginning: number) {
+  return backend(async (exchange) => {
+    await exchange.send('HTTP/1.1 200 OK\r\n\r\n')
+    await exchange.send(Buffer.alloc(beginning, 'x'))
+    exchange.done()
+    await exchange.gone
+  })
+}
+
+test('a client of HTTP/1.0 that half-closes is told by a reset that its answer is not whole', async () => {
+  await using peer = await endless(5)
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  const client = await dial(it.port)
+  await client.write(Client.bytes('/', { version: '1.0' }))
+  await client.inbox.until('xxxxx')
+  client.end()
+  assert.equal(await client.closed, 'reset')
+  await it.settle(1, { seen: false })
+})
+
+test('a client of HTTP/1.0 that takes too long to read is told by a reset that its answer is not whole', async () => {
+  await using peer = await endless(8 << 20)
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; send_timeout 300ms; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  const client = await dial(it.port)
+  client.socket.pause()
+  await client.write(Client.bytes('/', { version: '1.0' }))
+  await it.record()
+  client.socket.resume()
+  assert.equal(await client.closed, 'reset')
+  await it.settle(1, { seen: false })
+})
+
+test('a program that is stopped at once resets answers that would look whole', async () => {
+  await using peer = await endless(5)
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  const client = await dial(it.port)
+  await client.write(Client.bytes('/', { version: '1.0' }))
+  await client.inbox.until('xxxxx')
+  it.sidecar.signal('SIGINT')
+  assert.equal(await client.closed, 'reset')
+})
