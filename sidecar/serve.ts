@@ -18,6 +18,8 @@ export async function serve(source: Source): Promise<void> {
   }
   process.on('uncaughtException', outcry)
   process.on('unhandledRejection', outcry)
+  // A file that may not become larger is a write that fails: without a listener the system ends the program for it.
+  process.on('SIGXFSZ', () => {})
   // A reader of our output that goes away is no reason to stop.
   process.stdout.on('error', () => {})
   process.stderr.on('error', () => {})

@@ -1,4 +1,5 @@
 import { closeSync, write as writeLater, writeSync } from 'node:fs'
+import { countLines, LogLosses } from './log-losses.ts'
 import { isFull, nap, openSink, type Sink, standard, writeAll } from './log-sink.ts'
 import { PipeTurn } from './pipe-turns.ts'
 import { failureText } from './system-error.ts'
@@ -13,8 +14,6 @@ const pipeUnit = 4096
 const fullPipeMs = 5
 /** And after how many one at which it is another thread's turn. */
 const turnMs = 1
-/** Trouble with one file is told of once in so many milliseconds. */
-const troubleMs = 60_000
 
 const lineFeed = Buffer.from('\n')
 
@@ -25,9 +24,7 @@ const lineFeed = Buffer.from('\n')
 export class LogFile {
   /** As opened; standard streams are `/dev/stdout` and `/dev/stderr`. */
   readonly path: string
-  /** Lines lost so far. */
-  dropped = 0
-  readonly #trouble: (text: string) => void
+  readonly #losses: LogLosses
   #sink: Sink | undefined
   #pending = ''
   /** What a pipe has not taken, and whether it has taken a part of the same line. */
@@ -38,26 +35,30 @@ export class LogFile {
   #writing = false
   /** Part of a line was written and the rest was lost: the next one must not begin in its midst. */
   #torn = false
-  #toldAt = Number.NEGATIVE_INFINITY
   /** Descriptors given up while a write in the background still needs them. */
   readonly #closing = new Set<number>()
 
   /**
    * @param path absolute, `/dev/stdout` or `/dev/stderr`
-   * @param trouble told, at most once a minute, that lines are lost
+   * @param trouble told, at most once a minute, that lines are lost, and then that they are not any more
    * @throws Error `open() "…" failed (2: No such file or directory)`
    */
   constructor(path: string, trouble: (text: string) => void = () => {}) {
     this.path = path
     this.#turn = new PipeTurn(path)
-    this.#trouble = trouble
+    this.#losses = new LogLosses(path, trouble)
     this.#sink = openSink(path)
+  }
+
+  /** Lines lost so far. */
+  get dropped(): number {
+    return this.#losses.count
   }
 
   /** @param line latin1, with its line feed */
   write(line: string): void {
     if (this.#pending.length + line.length > mostPending) {
-      this.dropped += 1
+      this.#losses.add(1, `"${this.path}" takes nothing`)
       return
     }
     this.#pending += line
@@ -105,7 +106,9 @@ export class LogFile {
       const data = this.#rest ?? this.#take(sink?.kind === 'file' ? mostPending : pipeUnit)
       this.#rest = undefined
       if (data.length === 0) break
-      if (sink) this.#lost(data.subarray(writeAll(sink.fd, data, until)))
+      if (!sink) continue
+      const lost = countLines(data.subarray(writeAll(sink.fd, data, until)))
+      if (lost > 0) this.#losses.add(lost, `"${this.path}" takes nothing`)
     }
     this.#begun = false
     this.#turn.free()
@@ -157,6 +160,7 @@ export class LogFile {
         const written = writeSync(fd, data)
         this.#begun = written < data.length
         if (this.#begun) this.#rest = data.subarray(written)
+        else this.#losses.over()
       } catch (error) {
         if (isFull(error)) {
           this.#rest = data
@@ -191,6 +195,7 @@ export class LogFile {
     if (sink.kind === 'stream') {
       sink.stream.write(data, (error) => {
         if (error) this.#fail(error, data)
+        else this.#losses.over()
         this.#written()
       })
       return
@@ -199,6 +204,7 @@ export class LogFile {
       writeLater(sink.fd, rest, 0, rest.length, null, (error, written) => {
         if (error) this.#fail(error, rest, rest.length < data.length)
         else if (written < rest.length) return go(rest.subarray(written))
+        else this.#losses.over()
         this.#written()
       })
     }
@@ -228,17 +234,7 @@ export class LogFile {
   }
 
   #fail(error: unknown, lost: Buffer, partly = false): void {
-    this.#lost(lost)
     if (partly) this.#torn = true
-    const now = performance.now()
-    if (now - this.#toldAt < troubleMs) return
-    this.#toldAt = now
-    this.#trouble(`write() to "${this.path}" failed (${failureText(error)}), lines are dropped`)
-  }
-
-  #lost(data: Buffer): void {
-    let lines = 0
-    for (let at = data.indexOf(10); at >= 0; at = data.indexOf(10, at + 1)) lines += 1
-    this.dropped += lines
+    this.#losses.add(countLines(lost), `write() to "${this.path}" failed (${failureText(error)})`)
   }
 }

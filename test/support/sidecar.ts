@@ -42,6 +42,8 @@ export interface SidecarOptions extends Allowed {
   readonly env?: Readonly<Record<string, string>>
   /** How many descriptors the process may have; as many as this one where absent. */
   readonly descriptors?: number
+  /** How large a file may become that it writes, in blocks of 512 bytes; without limit where absent. */
+  readonly fileBlocks?: number
   /** How long the start may take, milliseconds. Default 15000: the test machine may be busy. */
   readonly startMs?: number
 }
@@ -254,6 +256,9 @@ export async function start(text: string, options: SidecarOptions = {}): Promise
   const command = [launcher, '-c', file, ...(options.args ?? [])]
   if (options.descriptors !== undefined) {
     command.unshift('/bin/sh', '-c', `ulimit -n ${options.descriptors}; exec "$0" "$@"`)
+  }
+  if (options.fileBlocks !== undefined) {
+    command.unshift('/bin/sh', '-c', `ulimit -f ${options.fileBlocks}; exec "$0" "$@"`)
   }
   const child = spawn(command[0]!, command.slice(1), {
     cwd: folder,
