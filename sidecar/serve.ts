@@ -62,6 +62,8 @@ function listenToSignals(program: Program): void {
       crew?.endTunnels()
       await wait(lastWordsMs)
     }
+    // What an exit closes is closed in order, and a part of an answer could be taken for all of it.
+    crew?.destroy()
     await program.leave()
     process.exit(code)
   }

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { backend } from '../../support/backend.ts'
 import { Client, dial } from '../../support/client.ts'
 import { lab } from '../../support/invariants.ts'
+import { start } from '../../support/sidecar.ts'
 
 /** A peer that begins an answer of unknown length and keeps its client waiting for the rest. */
 function endless(beginning: number) {
@@ -45,16 +46,19 @@ test('a client of HTTP/1.0 that takes too long to read is told by a reset that i
   await it.settle(1, { seen: false })
 })
 
-test('a program that is stopped at once resets answers that would look whole', async () => {
-  await using peer = await endless(5)
-  await using it = await lab(
-    `upstream up { server ${peer.address}; }
-     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
-    [peer],
-  )
-  const client = await dial(it.port)
-  await client.write(Client.bytes('/', { version: '1.0' }))
-  await client.inbox.until('xxxxx')
-  it.sidecar.signal('SIGINT')
-  assert.equal(await client.closed, 'reset')
-})
+for (const [what, signal] of [
+  ['a program that is stopped at once', 'SIGINT'],
+  ['a drain that takes too long', 'SIGTERM'],
+] as const) {
+  test(`${what} resets answers that would look whole`, async () => {
+    await using peer = await endless(5)
+    await using sidecar = await start(`drain_timeout 200ms;
+      http { server { listen 127.0.0.1:PORT; location / { proxy_pass http://${peer.address}; } } }`)
+    const client = await dial(sidecar.port)
+    await client.write(Client.bytes('/', { version: '1.0' }))
+    await client.inbox.until('xxxxx')
+    sidecar.signal(signal)
+    assert.equal(await client.closed, 'reset')
+    assert.equal((await sidecar.exited).code, 0)
+  })
+}
