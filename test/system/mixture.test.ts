@@ -13,8 +13,8 @@ import { chunk, headText } from '../support/message.ts'
  * tunnels, event streams and reloads. Nothing of it may be left over: not a count, not a connection, not memory.
  */
 
-/** Requests in all. `MIXED_REQUESTS=100000` is for those who have some minutes. */
-const requests = Number(process.env['MIXED_REQUESTS'] ?? 1600)
+/** Requests in all: `MIXED_REQUESTS=100000` takes about three minutes. */
+const requests = Number(process.env['MIXED_REQUESTS'] ?? (process.env['TEST_LONG'] === '1' ? 20_000 : 1600))
 const clients = 48
 const mostAtOnce = 12
 
