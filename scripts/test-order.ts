@@ -13,6 +13,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/feedback/fleet/link-refusals.test.ts': [7, 0.1],
   'test/feedback/fleet/link-servers.test.ts': [16, 0.1],
   'test/feedback/fleet/link.test.ts': [8, 0.1],
+  'test/fuzz/fuzz.test.ts': [4, 1.5],
   'test/probes/bullmq.test.ts': [48, 0.1],
   'test/probes/every-kind.test.ts': [2, 0.3],
   'test/probes/turns.test.ts': [8, 0.1],
