@@ -53,8 +53,8 @@ function passed(fields: readonly Field[], own: ReadonlySet<string>, plainOnly: b
 
 const shown = (bytes: Buffer | string) => JSON.stringify(bytes.toString('latin1').slice(0, 300))
 
-/** What a peer's words mean as an answer to a request. */
-function answerOf({ said, ended }: Seen, request: StrictRequest): StrictAnswer {
+/** What a peer's words mean as an answer to the request that it got. */
+function answerOf({ said, ended, request }: Seen): StrictAnswer {
   const answer = readAnswer(said, 0, request.method, request.upgrade, ended)
   const heads = [answer.fields, ...answer.interim.map(({ fields }) => fields)]
   const lengths = heads.map((fields) =>
@@ -123,7 +123,7 @@ class Judgement {
   /** A request may go to a second peer where the first one has failed it. */
   #repeated(which: string, sent: StrictRequest, before: Seen): void {
     if (oneShot.has(sent.method)) this.#fault(`${which}: ${sent.method} was sent twice`)
-    const { status, state } = answerOf(before, sent)
+    const { status, state } = answerOf(before)
     const stale = before.reused && before.said.length === 0
     if (stale) return
     if (variantOf(this.#plan).attempts === 1) this.#fault(`${which}: sent twice, with retries off`)
@@ -192,7 +192,7 @@ class Judgement {
     }
     for (const { status, fields } of answer.interim) this.#interim(i, status, fields)
     const attempts = this.#seen[i] ?? []
-    const said = attempts.map((one) => ({ one, answer: sent ? answerOf(one, sent) : undefined }))
+    const said = attempts.map((one) => ({ one, answer: sent ? answerOf(one) : undefined }))
     const match = said.find(({ answer: theirs }) => theirs !== undefined && this.#same(answer, theirs))
     if (!match) {
       this.#own(
@@ -234,7 +234,7 @@ class Judgement {
     const known = (this.#seen[i] ?? []).some(
       (one) =>
         sent &&
-        answerOf(one, sent).interim.some(
+        answerOf(one).interim.some(
           (theirs) =>
             theirs.status === status &&
             passed(theirs.fields, ownOfAnswer, false) === passed(fields, ownOfAnswer, false),
@@ -292,7 +292,7 @@ class Judgement {
       this.#fault('a switch of protocols that no peer has agreed to')
       return
     }
-    const said = one.said.subarray(answerOf(one, sent).end)
+    const said = one.said.subarray(answerOf(one).end)
     const heard = this.#got.bytes.subarray(end)
     if (!said.subarray(0, heard.length).equals(heard))
       this.#fault(`a tunnel: the client heard ${shown(heard)}`)
