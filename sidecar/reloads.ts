@@ -1,3 +1,5 @@
+import { mistakeOf } from './mistake.ts'
+
 /** How a reload ended. */
 export type Reloaded = { readonly ok: true } | { readonly ok: false; readonly error: string }
 
@@ -15,7 +17,7 @@ export class Reloads {
   #failed = 0
 
   /**
-   * @param reload does it; never rejects
+   * @param reload does it; what it throws is a reload that failed
    * @param wall wall clock milliseconds
    */
   constructor(reload: () => Promise<Reloaded>, wall: () => number = Date.now) {
@@ -42,7 +44,8 @@ export class Reloads {
   async #soon(): Promise<Reloaded> {
     await this.#running
     // From here on a change of the file may come too late for this one.
-    const mine = this.#reload()
+    // A promise that is kept here and rejects would fail every later one as well.
+    const mine = this.#reload().catch((error) => ({ ok: false as const, error: mistakeOf(error) }))
     this.#running = mine
     this.#next = undefined
     const how = await mine

@@ -47,3 +47,14 @@ test('how the last one ended is remembered, and both kinds are counted', async (
   assert.deepEqual(last(), { ok: true, at: 1002 })
   assert.deepEqual([reloads.succeeded, reloads.failed], [2, 1])
 })
+
+test('one that breaks has failed, and the next one is made all the same', async () => {
+  let count = 0
+  const reloads = new Reloads(async () => {
+    count += 1
+    if (count === 1) throw new Error('broken')
+    return { ok: true }
+  })
+  assert.deepEqual(await reloads.ask(), { ok: false, error: 'broken' })
+  assert.deepEqual(await reloads.ask(), { ok: true })
+})
