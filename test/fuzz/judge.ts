@@ -160,8 +160,9 @@ class Judgement {
   #owed(): number {
     let count = 0
     const certain = sure(this.#plan)
-    while (count < certain && (count === 0 || this.#sound(count - 1))) count += 1
-    return count
+    while (count < certain && this.#sound(count)) count += 1
+    // What is broken off comes as far as it got, unless the reset overtakes it.
+    return count < certain && this.#got.ended !== 'reset' ? count + 1 : count
   }
 
   /** Whether nothing about the scripts of a request spoils what it, or what comes after it, has to get. */
