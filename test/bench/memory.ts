@@ -138,7 +138,8 @@ function downloads(buffers: string): Omit<Subject, 'name' | 'bound'> {
   }
 }
 
-function uploads(more: string): Omit<Subject, 'name' | 'bound'> {
+/** @param length of the body; as much of it is sent as is taken */
+function uploads(path: string, length: number, more = ''): Omit<Subject, 'name' | 'bound'> {
   return {
     few: 20,
     many: 200,
@@ -146,9 +147,8 @@ function uploads(more: string): Omit<Subject, 'name' | 'bound'> {
       plain(peer, `client_max_body_size 64m; client_body_timeout 600s; proxy_send_timeout 600s; ${more}`),
     async make(town, count) {
       await open(town, count, (socket) => {
-        socket.write(`POST /sink HTTP/1.1\r\nHost: bench\r\nContent-Length: ${32 * mib}\r\n\r\n`)
-        // As much as is taken; the rest waits here.
-        for (let i = 0; i < 64; i += 1) socket.write(block)
+        socket.write(`POST ${path} HTTP/1.1\r\nHost: bench\r\nContent-Length: ${length}\r\n\r\n`)
+        for (let sent = 0; sent < Math.min(length, 4 * mib); sent += block.length) socket.write(block)
       })
       await sleep(1500)
     },
@@ -228,34 +228,39 @@ const subjects: readonly Subject[] = [
     bound: '`proxy_buffers` and one read of 64k; `send_timeout`',
   },
   {
-    name: 'the same with `proxy_buffers 4 4k`',
+    name: 'the same download with `proxy_buffers 4 4k`',
     ...downloads('proxy_buffers 4 4k;'),
     bound: 'the same',
   },
   {
-    name: 'the same with `proxy_buffers 16 64k`',
+    name: 'the same download with `proxy_buffers 16 64k`',
     ...downloads('proxy_buffers 16 64k;'),
     bound: 'the same',
   },
   {
-    name: 'the same with `proxy_buffering off`',
+    name: 'the same download with `proxy_buffering off`',
     ...downloads('proxy_buffering off;'),
     bound: 'one read of 64k',
   },
   {
-    name: 'upload that its peer does not take, `proxy_replay_buffer 64k` (default)',
-    ...uploads(''),
-    bound: '`proxy_replay_buffer` and two reads of 64k; `proxy_send_timeout`',
+    name: 'upload of 32 MiB that its peer does not take',
+    ...uploads('/sink', 32 * mib),
+    bound: 'two reads of 64k; `proxy_send_timeout`, `client_body_timeout`',
   },
   {
-    name: 'the same with `proxy_replay_buffer 1m`',
-    ...uploads('proxy_replay_buffer 1m;'),
+    name: 'the same upload with `proxy_request_buffering off`',
+    ...uploads('/sink', 32 * mib, 'proxy_request_buffering off;'),
     bound: 'the same',
   },
   {
-    name: 'the same with `proxy_request_buffering off`',
-    ...uploads('proxy_request_buffering off;'),
-    bound: 'the same',
+    name: 'upload of 64 KiB that waits for its answer, `proxy_replay_buffer 64k` (default)',
+    ...uploads('/never', 64 * kib),
+    bound: '`proxy_replay_buffer`',
+  },
+  {
+    name: 'upload of 1 MiB that waits for its answer, `proxy_replay_buffer 1m`',
+    ...uploads('/never', mib, 'proxy_replay_buffer 1m;'),
+    bound: '`proxy_replay_buffer`',
   },
 ]
 

@@ -33,7 +33,7 @@ test('a moment of everything at once ends without a finding, and a planted error
     t.test('an answer that was cut off though its peer gave it', async () => {
       const { findings } = await soak({ ...short, seed: 2, lie: true, say: () => {} })
       assert.equal(findings[0], '1 errors that no peer caused')
-      assert.match(findings[1]!, /^  \w.*: \w did not do what is called (?:reset|stale)/)
+      assert.match(findings[1]!, /^ {2}\w.*: \w did not do what is called (?:reset|stale)/)
     }),
   ])
 })

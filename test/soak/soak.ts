@@ -21,6 +21,7 @@ import { Ledger } from './ledger.ts'
 import { wander } from './mix.ts'
 import { Peers } from './peers.ts'
 import { type Bound, growth } from './slope.ts'
+import { type Town, Visitor } from './visitor.ts'
 import { type Window, windowLine, windowTitle } from './window.ts'
 
 export interface SoakOptions {
@@ -155,7 +156,7 @@ class Run {
       this.#every(250, () => this.#look()),
       this.#watch(begun),
     ])
-    if (this.#options.lie) this.#peers.order('a', { kind: 'lie' })
+    if (this.#options.lie) await this.#lie(town)
     await this.#rest(seconds * 1000)
     this.#over = true
     await clientsDone
@@ -168,6 +169,15 @@ class Run {
       windows: this.#windows,
       findings,
     }
+  }
+
+  /** Has a peer answer badly and say otherwise, and asks what it answers to. */
+  async #lie(town: Town): Promise<void> {
+    this.#peers.order('a', { kind: 'lie' })
+    await sleep(100)
+    const visitor = new Visitor(town)
+    await visitor.ask({ flow: { name: 'planted', retried: true }, place: '/calm/' })
+    visitor.close()
   }
 
   /** Waits, no longer than the load lasts. */

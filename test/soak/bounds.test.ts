@@ -1,0 +1,222 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Backend, backend, type Exchange } from '../support/backend.ts'
+import { acceptKey, ask, dial, webSocket } from '../support/client.ts'
+import { chunk } from '../support/message.ts'
+import { type Sidecar, start } from '../support/sidecar.ts'
+import { until } from '../support/until.ts'
+import { usage } from './gauges.ts'
+
+/* Whoever sends without end, or never reads, gets a bounded part of the memory, whatever the amount. */
+
+const mib = 2 ** 20
+
+let peer: Backend
+let sidecar: Sidecar
+let folder: string
+const sockets: Socket[] = []
+
+/** Sends the same bytes for as long as they are taken. */
+async function endless(exchange: Exchange, bytes: string): Promise<void> {
+  const block = Buffer.from(bytes.repeat(Math.ceil(10_000 / bytes.length)), 'latin1')
+  while (!exchange.inbox.ended && !exchange.socket.destroyed) await exchange.send(block)
+}
+
+const upgraded = (exchange: Exchange) =>
+  exchange.send(
+    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
+      `Sec-WebSocket-Accept: ${acceptKey(exchange.head.header('sec-websocket-key') ?? '')}\r\n\r\n`,
+  )
+
+const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+async function script(exchange: Exchange): Promise<void> {
+  switch (exchange.target) {
+    case '/head':
+      await exchange.send('HTTP/1.1 200 OK\r\n')
+      return endless(exchange, 'X-More: and more\r\n')
+    case '/line':
+      await exchange.send('HTTP/1.1 200 OK\r\nX-Long: ')
+      return endless(exchange, 'x')
+    case '/interim':
+      return endless(exchange, 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n')
+    case '/trailers':
+      await exchange.send(`${chunked}0\r\n`)
+      return endless(exchange, 'X-More: and more\r\n')
+    case '/extension':
+      await exchange.send(`${chunked}1;`)
+      return endless(exchange, 'x')
+    case '/body':
+      await exchange.send(chunked)
+      return endless(exchange, chunk('x'.repeat(8000)).toString('latin1'))
+    case '/deaf':
+      await upgraded(exchange)
+      exchange.inbox.pause()
+      exchange.socket.pause()
+      await exchange.gone
+      return
+    case '/flood':
+      await upgraded(exchange)
+      return endless(exchange, 'x')
+    case '/sink':
+      exchange.socket.pause()
+      await exchange.gone
+      return
+    default:
+      return exchange.reply({ body: 'x' })
+  }
+}
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'evenkeel-bounds-'))
+  peer = await backend(script)
+  const watch = new URL('./heap-watch.ts', import.meta.url).pathname
+  sidecar = await start(
+    `http {
+      access_log off;
+      client_max_body_size 0;
+      server {
+        listen 127.0.0.1:PORT;
+        location / { proxy_pass http://${peer.address}; }
+        location /own { return 200 "x"; }
+      }
+    }`,
+    {
+      env: {
+        NODE_OPTIONS: `--expose-gc --import=${watch}`,
+        SOAK_HEAP_FOLDER: folder,
+        SOAK_HEAP_EVERY: '100',
+      },
+    },
+  )
+})
+
+after(async () => {
+  for (const socket of sockets) socket.destroy()
+  await sidecar?.stop()
+  await peer?.stop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** Heap and buffers in use after a collection; the least of a few. */
+async function inUse(): Promise<number> {
+  let least = Number.POSITIVE_INFINITY
+  for (let i = 0; i < 4; i += 1) {
+    await sleep(110)
+    const { heap, external } = await usage(sidecar, folder)
+    least = Math.min(least, (heap ?? Number.POSITIVE_INFINITY) + external)
+  }
+  return least
+}
+
+/** Sends blocks until no more are taken for a while. @returns bytes that went */
+async function sendAll(socket: Socket, block: Buffer, most: number): Promise<number> {
+  sockets.push(socket)
+  socket.on('error', () => {})
+  let sent = 0
+  while (sent < most && !socket.destroyed) {
+    sent += block.length
+    if (socket.write(block)) continue
+    const drained = await Promise.race([
+      new Promise((resolve) => socket.once('drain', () => resolve(true))),
+      sleep(300, false),
+    ])
+    if (drained === false) break
+  }
+  return sent
+}
+
+for (const [what, target, status] of [
+  ['a head without end', '/head', 502],
+  ['a line of a head without end', '/line', 502],
+  ['interim responses without end', '/interim', 502],
+] as const) {
+  test(`${what} is refused`, async () => {
+    assert.equal((await ask(sidecar.port, target)).status, status)
+  })
+}
+
+for (const [what, target] of [
+  ['trailers without end', '/trailers'],
+  ['a chunk extension without end', '/extension'],
+] as const) {
+  test(`${what} break the answer off`, async () => {
+    assert.equal((await ask(sidecar.port, target)).complete, false)
+  })
+}
+
+/** Each takes its bound in buffers of its own, and the kernel's. */
+const most = 4 * mib
+
+const greedy: [string, () => Promise<void>][] = [
+  [
+    'a client that sends a hundred thousand requests and reads nothing',
+    async () => {
+      const request = Buffer.from('GET /own HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1000))
+      const socket = connect(sidecar.port, '127.0.0.1').pause()
+      await sendAll(socket, request, 100_000 * 29)
+    },
+  ],
+  [
+    'the same with requests that go to a peer',
+    async () => {
+      const request = Buffer.from('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1000))
+      const socket = connect(sidecar.port, '127.0.0.1').pause()
+      await sendAll(socket, request, 100_000 * 26)
+    },
+  ],
+  [
+    'a tunnel to a peer that never reads',
+    async () => {
+      const { client } = await webSocket(sidecar.port, '/deaf')
+      await sendAll(client.socket, Buffer.alloc(64 * 1024), 64 * mib)
+    },
+  ],
+  [
+    'a tunnel to a client that never reads',
+    async () => {
+      const { client } = await webSocket(sidecar.port, '/flood')
+      sockets.push(client.socket)
+      client.socket.pause()
+    },
+  ],
+  [
+    'a client that never reads a body without end',
+    async () => {
+      const client = await dial(sidecar.port)
+      sockets.push(client.socket)
+      client.socket.pause()
+      await client.write('GET /body HTTP/1.1\r\nHost: x\r\n\r\n')
+    },
+  ],
+  [
+    'a body without end for a peer that never reads',
+    async () => {
+      const client = await dial(sidecar.port)
+      await client.write('POST /sink HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000000\r\n\r\n')
+      await sendAll(client.socket, Buffer.alloc(64 * 1024), 64 * mib)
+    },
+  ],
+]
+
+for (const [what, begin] of greedy) {
+  test(`${what} is held to a bound`, async () => {
+    const idle = await inUse()
+    await begin()
+    let now = 0
+    const within = async () => {
+      now = await inUse()
+      return now - idle < most
+    }
+    await until(within, 8000).catch(() => {})
+    assert.ok(now - idle < most, `${((now - idle) / mib).toFixed(1)} MiB more`)
+    for (const socket of sockets.splice(0)) socket.destroy()
+    // Whoever cannot be read from is not seen to leave before a time-out.
+    peer.cut()
+  })
+}
