@@ -10,6 +10,9 @@ const maxChunkLine = 4096
 const maxExtensions = 16384
 const maxTrailers = 16384
 
+/** Parts shorter than this are put together, bytes. */
+const smallPart = 1024
+
 const chunkSize = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
 /** Takes the framing off a body, strictly: what two parsers could read in two ways is a fault (RFC 9112 section 7). */
@@ -51,30 +54,48 @@ export class BodyDecoder {
   }
 
   /**
-   * Reads on until a part of the body has been found, the body is complete, or the chunk is at its end.
+   * Reads on until a part of the body has been found, the body is complete, or the chunk is at its end. Small chunks of
+   * the body are put together: each part costs whoever passes it on a write of its own.
    * @param at where to begin; less than the chunk's length
    * @returns where to go on; -1 for a fault
    */
   next(chunk: Buffer, at: number): number {
     this.part = undefined
     const { length } = chunk
+    let joined: Buffer | undefined
+    let size = 0
     let from = at
     while (from < length) {
       if (this.#state === states.length || this.#state === states.chunkData) {
         const end = Math.min(length, from + this.#left)
+        const small = this.#state === states.chunkData && end - from < smallPart
+        if (this.part && !small) break
         this.#left -= end - from
-        this.part = from === 0 && end === length ? chunk : chunk.subarray(from, end)
         if (this.#left === 0) this.#state = this.#state === states.length ? states.done : states.chunkEnd
-        return end
-      }
-      if (this.#state === states.close) {
+        if (!this.part) this.part = from === 0 && end === length ? chunk : chunk.subarray(from, end)
+        else {
+          if (!joined) {
+            joined = Buffer.allocUnsafe(size + length - from)
+            this.part.copy(joined)
+          }
+          chunk.copy(joined, size, from, end)
+        }
+        if (!small) return end
+        size += end - from
+        from = end
+      } else if (this.#state === states.close) {
         this.part = from === 0 ? chunk : chunk.subarray(from)
         return length
+      } else if (this.#state === states.done) break
+      else {
+        const next = this.#line(chunk, from)
+        // What came before a fault is passed on first; the fault is found again.
+        if (next < 0 && !this.part) return next
+        if (next < 0) break
+        from = next
       }
-      if (this.#state === states.done) return from
-      from = this.#line(chunk, from)
-      if (from < 0) return from
     }
+    if (joined) this.part = joined.subarray(0, size)
     return from
   }
 
