@@ -26,6 +26,7 @@ const packages = {
   nginx: ['nginx-light'],
   haproxy: ['haproxy'],
   caddy: ['caddy'],
+  faketime: ['faketime'],
 } as const
 
 export type Program = keyof typeof packages
