@@ -164,7 +164,8 @@ class Program implements Subject {
       const { requests } = meaning(plan)
       const answers = answersIn(got.bytes, requests, got.ended)
       least += answers.filter(({ status }) => status > 0).length
-      most += requests.length + 1
+      // What is refused for its target has an end that is known, and more may follow it.
+      most += Math.max(requests.length, answers.length) + 1
       for (const [i] of answers.entries()) {
         const request = requests[i]
         // What ran into a short time-out is recorded without what it was going to be.
