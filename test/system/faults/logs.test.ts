@@ -174,7 +174,7 @@ test('a FIFO whose reader stops, leaves and comes back holds nobody up and fills
   await eventually('lines come', () => drain(reader).includes('/ 200'))
   const before = await residentBytes(sidecar.pid)
   // More than the pipe and what may wait for it hold: 64 KiB and 1 MiB.
-  const slowest = await traffic(sidecar, 3000, `/${'y'.repeat(400)}`)
+  const slowest = await traffic(sidecar, 2000, `/${'y'.repeat(400)}`)
   assert.ok(slowest < 1000, `${slowest} ms`)
   await sidecar.logged(/takes nothing, lines are dropped/)
   const grown = (await residentBytes(sidecar.pid)) - before
