@@ -43,7 +43,8 @@ const fresh = (name: string) => {
   return join(path, name)
 }
 
-const config = (log: string, more = '') => `${more}
+// Each thread has files of its own, and says of its own what becomes of them.
+const config = (log: string, more = '') => `worker_processes 1; ${more}
 http {
   log_format long '$request_uri $status ${'x'.repeat(400)}';
   access_log ${log} long;

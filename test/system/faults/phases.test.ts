@@ -170,6 +170,8 @@ before(async () => {
      ${groups.join('\n')}
      server { listen 127.0.0.1:PORT; ${locations.join('\n')} }`,
     [],
+    // Connections are kept by each thread for itself.
+    { main: 'worker_processes 1;' },
   )
 })
 
