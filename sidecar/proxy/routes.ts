@@ -114,7 +114,6 @@ export class Router {
     const server = this.find(key, named ?? '', call)
     if (call.target.length > server.maxLine) return { server, refusal: 414 }
     if (tooLarge(call, server.maxLine)) return { server, refusal: 431 }
-    if (call.method === 'TRACE') return { server, refusal: 405 }
     server.route.settings.realIp?.(call)
     if (call.target === '*' && call.method === 'OPTIONS') {
       call.uri = '*'
@@ -122,6 +121,8 @@ export class Router {
     }
     const target = server.mergeSlashes ? early : parseTarget(call.target, false)
     if (!target) return { server, refusal: 400 }
+    // After the target: what cannot be read ends its connection, whatever its method.
+    if (call.method === 'TRACE') return { server, refusal: 405 }
     call.target = target.origin
     call.uri = target.uri
     call.args = target.args

@@ -48,3 +48,19 @@ test('a refusal of a HEAD request has a head alone', async () => {
   assert.deepEqual(peer.targets, [])
   await it.settle(2)
 })
+
+test('a target that is none ends its connection, whatever the method', async () => {
+  await using peer = await backend({ body: 'b' })
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  for (const method of ['GET', 'TRACE', 'OPTIONS']) {
+    const next = 'GET /next HTTP/1.1\r\nHost: x\r\n\r\n'
+    const said = await exchange(it.port, `${method} evil:80 HTTP/1.1\r\nHost: x\r\n\r\n${next}`)
+    assert.match(said, /^HTTP\/1\.1 400 .*\r\nConnection: close\r\n/s, method)
+  }
+  assert.deepEqual(peer.targets, [])
+  await it.settle(3)
+})
