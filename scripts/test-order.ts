@@ -67,8 +67,6 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/console/states.test.ts': [21, 0.4],
   'test/system/console/tracks.test.ts': [4, 0.7],
   'test/system/dashboards.test.ts': [13, 0.9],
-  'test/system/faults/phases.test.ts': [4, 0.5],
-  'test/system/faults/stops.test.ts': [10, 0.3],
   'test/system/faults/answers.test.ts': [5, 0.7],
   'test/system/faults/clients.test.ts': [3, 0.6],
   'test/system/faults/clocks.test.ts': [2, 0.6],
