@@ -299,6 +299,10 @@ test('a full disk loses lines, and the next ones that fit begin on a line of the
     const file = logFiles.open('${path}')
     for (let i = 0; i < 40; i++) file.write(i + ' ' + 'x'.repeat(60) + '\\n')
     await until(() => file.dropped > 0)
+    const before = file.dropped
+    // Nor is there room for the next ones.
+    file.write('lost\\n')
+    await until(() => file.dropped > before)
     const { truncateSync, statSync } = await import('node:fs')
     truncateSync('${path}', 400)
     file.write('room again\\n')
