@@ -163,9 +163,20 @@ export function field(draw: Draw, name: string, value: string): string {
 /** A body that would be read as something else where its framing is lost. */
 export function bodyOf(draw: Draw, id: string, index: number): string {
   const size = draw.size()
-  const evil = `GET /evil/${id}/${index} HTTP/1.1\r\nHost: fuzz\r\n\r\n`
-  const seed = draw.pick([evil, `0\r\n\r\n${evil}`, draw.hex(32), '\r\n', '0\r\n\r\n', '\0\x01\xff\xfe'])
-  return seed.repeat(Math.ceil(size / seed.length)).slice(0, size)
+  // Each another one, so that those which come of it can be told apart.
+  const evil = (i: number) => `GET /evil/${id}/${index}/${i} HTTP/1.1\r\nHost: fuzz\r\n\r\n`
+  const hex = draw.hex(32)
+  const part = draw.pick([
+    evil,
+    (i: number) => `0\r\n\r\n${evil(i)}`,
+    () => hex,
+    () => '\r\n',
+    () => '0\r\n\r\n',
+    () => '\0\x01\xff\xfe',
+  ])
+  let text = ''
+  for (let i = 0; text.length < size; i++) text += part(i)
+  return text.slice(0, size)
 }
 
 /** A body in chunks of any size, spelt in any legal way. */
