@@ -67,7 +67,7 @@ export type Framing = number | 'chunked' | 'close' | { readonly why: string }
 /** What the fields say of the body (RFC 9112 section 6.3). */
 export function framing(fields: readonly Field[], version: string, without: Framing): Framing {
   const codings = values(fields, 'transfer-encoding')
-  const lengths = values(fields, 'content-length').flatMap((value) => value.split(/[ \t]*,[ \t]*/))
+  const lengths = values(fields, 'content-length')
   if (codings.length > 0) {
     if (lengths.length > 0) return { why: 'a length and a transfer coding' }
     if (version !== '1.1') return { why: 'a transfer coding in HTTP/1.0' }
