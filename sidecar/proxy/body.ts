@@ -82,7 +82,10 @@ export class RequestBody {
 
   /** The whole body, when `complete`. */
   take(): Buffer {
-    return Buffer.concat(this.#held)
+    // Held once and not twice: neither the pieces beside the whole, nor two wholes.
+    const whole = this.#held.length === 1 ? this.#held[0]! : Buffer.concat(this.#held)
+    this.#held = [whole]
+    return whole
   }
 
   /**

@@ -63,6 +63,10 @@ async function script(exchange: Exchange): Promise<void> {
     case '/flood':
       await upgraded(exchange)
       return endless(exchange, 'x')
+    case '/kept':
+      await exchange.body(() => {})
+      await exchange.gone
+      return
     case '/sink':
       exchange.socket.pause()
       await exchange.gone
@@ -83,6 +87,7 @@ before(async () => {
       server {
         listen 127.0.0.1:PORT;
         location / { proxy_pass http://${peer.address}; }
+        location /kept { proxy_replay_buffer 1m; proxy_pass http://${peer.address}; }
         location /own { return 200 "x"; }
       }
     }`,
@@ -152,6 +157,26 @@ for (const [what, target] of [
 
 /** Each takes its bound in buffers of its own, and the kernel's. */
 const most = 4 * mib
+
+test('a body that is kept for another attempt is kept once', async () => {
+  const idle = await inUse()
+  const [size, count] = [512 * 1024, 20]
+  for (let i = 0; i < count; i += 1) {
+    const client = await dial(sidecar.port)
+    sockets.push(client.socket)
+    await client.write(`POST /kept HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`)
+    await client.write(Buffer.alloc(size))
+  }
+  await until(() => peer.busy === count)
+  let held = 0
+  const once = async () => {
+    held = ((await inUse()) - idle) / count / size
+    return held < 1.5
+  }
+  await until(once, 5000).catch(() => {})
+  assert.ok(held > 0.9 && held < 1.5, `${held.toFixed(2)} times its size`)
+  for (const socket of sockets.splice(0)) socket.destroy()
+})
 
 const greedy: [string, () => Promise<void>][] = [
   [
