@@ -182,7 +182,8 @@ class Run {
 
   /** Waits, no longer than the load lasts. */
   async #rest(ms: number): Promise<void> {
-    for (const end = now() + ms; !this.#over && now() < end; ) await sleep(Math.max(1, Math.min(100, end - now())))
+    for (const end = now() + ms; !this.#over && now() < end; )
+      await sleep(Math.max(1, Math.min(100, end - now())))
   }
 
   async #every(ms: number, work: () => Promise<void> | void): Promise<void> {
