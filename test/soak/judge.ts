@@ -149,7 +149,9 @@ function explain(
   }
   const did = (...words: Deed['did'][]) => take((deed) => words.includes(deed.did)) !== undefined
   if (reason === null || reason.startsWith('http_')) {
-    const deed = take((one) => one.status === status && (one.did === 'answered' || one.did === 'tunnel'))
+    // The rest of an answer that another peer's stands for is not waited for.
+    const ends: Deed['did'][] = reason === null ? ['answered', 'tunnel'] : ['answered', 'gone']
+    const deed = take((one) => one.status === status && ends.includes(one.did))
     if (!deed) {
       // Its last words went with it.
       if (outages.dead.overlaps(peer, from, to + untoldMs)) return undefined

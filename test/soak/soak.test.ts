@@ -94,6 +94,15 @@ for (const [what, given, by] of cases) {
   test(`${what} is put down to ${by}`, () => assert.equal(judge(given, witness()).by, by))
 }
 
+test('a status whose body was not waited for is what its peer did', () => {
+  const given = facts('gone', 'http_503')
+  const attempt = { ...given.record.attempts[0]!, status: 503 }
+  const deeds = given.deeds.map((deed) => ({ ...deed, status: 503 }))
+  const record = { ...given.record, status: 503, attempts: [attempt] }
+  const outcome = { kind: 'answer', status: 503, peer: 'a' } as const
+  assert.equal(judge({ ...given, record, deeds, outcome }, witness()).by, 'peers')
+})
+
 test('a refusal while the port was shut is put down to the peer', () => {
   const shut = witness()
   shut.outages.shut.mark('a', now())
