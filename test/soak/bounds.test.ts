@@ -52,6 +52,9 @@ async function script(exchange: Exchange): Promise<void> {
       await exchange.send(`${chunked}1;`)
       return endless(exchange, 'x')
     case '/body':
+    case '/few':
+    case '/many':
+    case '/none':
       await exchange.send(chunked)
       return endless(exchange, chunk('x'.repeat(8000)).toString('latin1'))
     case '/deaf':
@@ -87,6 +90,9 @@ before(async () => {
       server {
         listen 127.0.0.1:PORT;
         location / { proxy_pass http://${peer.address}; }
+        location /few { proxy_buffers 4 4k; proxy_pass http://${peer.address}; }
+        location /many { proxy_buffers 16 64k; proxy_pass http://${peer.address}; }
+        location /none { proxy_buffering off; proxy_pass http://${peer.address}; }
         location /kept { proxy_replay_buffer 1m; proxy_pass http://${peer.address}; }
         location /own { return 200 "x"; }
       }
@@ -107,6 +113,19 @@ after(async () => {
   await peer?.stop()
   await rm(folder, { recursive: true, force: true })
 })
+
+/** Runs a test, and ends whatever it has opened. */
+function cleanly(work: () => Promise<void>): () => Promise<void> {
+  return async () => {
+    try {
+      await work()
+    } finally {
+      for (const socket of sockets.splice(0)) socket.destroy()
+      // Whoever cannot be read from is not seen to leave before a time-out.
+      peer.cut()
+    }
+  }
+}
 
 /** Heap and buffers in use after a collection; the least of a few. */
 async function inUse(): Promise<number> {
@@ -158,25 +177,55 @@ for (const [what, target] of [
 /** Each takes its bound in buffers of its own, and the kernel's. */
 const most = 4 * mib
 
-test('a body that is kept for another attempt is kept once', async () => {
-  const idle = await inUse()
-  const [size, count] = [512 * 1024, 20]
-  for (let i = 0; i < count; i += 1) {
-    const client = await dial(sidecar.port)
-    sockets.push(client.socket)
-    await client.write(`POST /kept HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`)
-    await client.write(Buffer.alloc(size))
-  }
-  await until(() => peer.busy === count)
-  let held = 0
-  const once = async () => {
-    held = ((await inUse()) - idle) / count / size
-    return held < 1.5
-  }
-  await until(once, 5000).catch(() => {})
-  assert.ok(held > 0.9 && held < 1.5, `${held.toFixed(2)} times its size`)
-  for (const socket of sockets.splice(0)) socket.destroy()
-})
+for (const [words, path, kept] of [
+  ['proxy_buffers 4 4k', '/few', 16],
+  ['proxy_buffers 16 64k', '/many', 1024],
+  ['proxy_buffering off', '/none', 0],
+] as const) {
+  test(
+    `what is read ahead of clients that do not read is what ${words} says, and some reads`,
+    cleanly(async () => {
+      const idle = await inUse()
+      const count = 20
+      for (let i = 0; i < count; i += 1) {
+        const client = await dial(sidecar.port)
+        sockets.push(client.socket)
+        client.socket.pause()
+        await client.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      }
+      let each = 0
+      // A read is 64k; the connections themselves take some too.
+      const within = async () => {
+        each = ((await inUse()) - idle) / count / 1024
+        return each >= kept && each < kept + 400
+      }
+      await until(within, 8000).catch(() => {})
+      assert.ok(each >= kept && each < kept + 400, `${each.toFixed(0)} KiB each`)
+    }),
+  )
+}
+
+test(
+  'a body that is kept for another attempt is kept once',
+  cleanly(async () => {
+    const idle = await inUse()
+    const [size, count] = [512 * 1024, 20]
+    for (let i = 0; i < count; i += 1) {
+      const client = await dial(sidecar.port)
+      sockets.push(client.socket)
+      await client.write(`POST /kept HTTP/1.1\r\nHost: x\r\nContent-Length: ${size}\r\n\r\n`)
+      await client.write(Buffer.alloc(size))
+    }
+    await until(() => peer.busy === count)
+    let held = 0
+    const once = async () => {
+      held = ((await inUse()) - idle) / count / size
+      return held < 1.5
+    }
+    await until(once, 5000).catch(() => {})
+    assert.ok(held > 0.9 && held < 1.5, `${held.toFixed(2)} times its size`)
+  }),
+)
 
 const greedy: [string, () => Promise<void>][] = [
   [
@@ -230,18 +279,18 @@ const greedy: [string, () => Promise<void>][] = [
 ]
 
 for (const [what, begin] of greedy) {
-  test(`${what} is held to a bound`, async () => {
-    const idle = await inUse()
-    await begin()
-    let now = 0
-    const within = async () => {
-      now = await inUse()
-      return now - idle < most
-    }
-    await until(within, 8000).catch(() => {})
-    assert.ok(now - idle < most, `${((now - idle) / mib).toFixed(1)} MiB more`)
-    for (const socket of sockets.splice(0)) socket.destroy()
-    // Whoever cannot be read from is not seen to leave before a time-out.
-    peer.cut()
-  })
+  test(
+    `${what} is held to a bound`,
+    cleanly(async () => {
+      const idle = await inUse()
+      await begin()
+      let now = 0
+      const within = async () => {
+        now = await inUse()
+        return now - idle < most
+      }
+      await until(within, 8000).catch(() => {})
+      assert.ok(now - idle < most, `${((now - idle) / mib).toFixed(1)} MiB more`)
+    }),
+  )
 }
