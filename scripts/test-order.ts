@@ -27,7 +27,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/sidecar/simulate/targets.test.ts': [11, 1.1],
   'test/sidecar/telemetry/pipe-turns.test.ts': [2, 0.2],
   'test/support/aftermath.test.ts': [8, 0.3],
-  'test/soak/bounds.test.ts': [6, 1],
+  'test/soak/bounds.test.ts': [9, 0.8],
   'test/soak/soak.test.ts': [5, 1.5],
   'test/support/prometheus.test.ts': [6, 0.2],
   'test/support/redis.test.ts': [7, 0.1],
