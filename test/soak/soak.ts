@@ -59,6 +59,9 @@ const heapBound: Bound = { bytes: 3 * 2 ** 20, part: 0.05 }
 /** Pages that the allocator keeps come and go, and say less. */
 const residentBound: Bound = { bytes: 32 * 2 ** 20, part: 0.1 }
 
+/** Before, the program is still compiling what it runs most. */
+const fewestWindows = 12
+
 /** Runs the program with scripted peers and clients of every kind, and judges all that comes of it. */
 export async function soak(options: SoakOptions): Promise<Verdict> {
   const dice = seeded(options.seed)
@@ -364,6 +367,10 @@ class Run {
 
   /** Whether memory was flat in the second half: the least of each window, by least squares. */
   #memory(): string[] {
+    if (this.#windows.length < fewestWindows) {
+      this.#options.say('too short to judge memory')
+      return []
+    }
     const half = this.#windows.slice(Math.floor(this.#windows.length / 2))
     const found: string[] = []
     for (const [what, bound] of [
