@@ -10,6 +10,12 @@ export interface ResponseEnd {
   over(response: ClientResponse): void
 }
 
+/** Who writes the body of a response. */
+export interface ResponseWriter {
+  /** More can be written, after `write` has said that it should be waited for. */
+  drained(): void
+}
+
 /** The response to a client's request, framed as its protocol wants it. */
 export class ClientResponse {
   /** Whether it is the connection's last. Set before `writeHead`. */
@@ -27,8 +33,8 @@ export class ClientResponse {
   finished = false
   /** Whether it is over: finished, or cut off by the end of the connection. */
   closed = false
-  /** Called when more can be written, after `write` has said that it should be waited for. */
-  onDrain: (() => void) | undefined = undefined
+  /** Who writes the body. */
+  writer: ResponseWriter | undefined = undefined
   readonly #socket: Socket
   readonly #head: ClientHead
   readonly #end: ResponseEnd
@@ -121,7 +127,7 @@ export class ClientResponse {
     this.#send(text)
   }
 
-  /** @returns false when no more should be written until `onDrain` */
+  /** @returns false when no more should be written until the writer is told that it has `drained` */
   write(chunk: Buffer): boolean {
     if (this.#bodyless || this.closed || this.ended || chunk.length === 0) return true
     const before = this.chunked ? `${chunk.length.toString(16)}\r\n` : ''
@@ -165,7 +171,7 @@ export class ClientResponse {
 
   /** The system has taken what there was. */
   drained(): void {
-    if (!this.ended) this.onDrain?.()
+    if (!this.ended) this.writer?.drained()
   }
 
   /** The connection has closed, or somebody else has it now. */
@@ -173,7 +179,7 @@ export class ClientResponse {
     if (this.closed) return
     this.closed = true
     this.#pending = ''
-    this.onDrain = undefined
+    this.writer = undefined
     const listeners = this.#listeners
     this.#listeners = undefined
     if (listeners) for (const listener of listeners) listener()
