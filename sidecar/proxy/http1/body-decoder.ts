@@ -43,6 +43,13 @@ export class BodyDecoder {
     else this.#state = framing === 'close' ? states.close : states.done
   }
 
+  /** Takes the part that `next` has found, so that nothing holds it any longer than its reader. */
+  take(): Buffer | undefined {
+    const { part } = this
+    this.part = undefined
+    return part
+  }
+
   /** Whether the body is complete. */
   get done(): boolean {
     return this.#state === states.done

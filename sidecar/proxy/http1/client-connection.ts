@@ -204,7 +204,8 @@ export class ClientConnection {
     this.#take(rest, at)
     const { done } = body
     if (!this.active) this.#since = monotonic()
-    if (body.part) request.data(body.part)
+    const part = body.take()
+    if (part) request.data(part)
     if (done) {
       request.end()
       if (!this.active) this.#request = undefined

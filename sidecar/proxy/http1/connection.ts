@@ -85,6 +85,7 @@ export class Connection {
   /** The exchange is over and the message complete: nobody listens until the next one. */
   rest(now: number): void {
     this.#events = resting
+    this.#parser.forget()
     this.restedAt = now
     this.socket.resume()
   }

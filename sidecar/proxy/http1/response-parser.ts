@@ -15,6 +15,8 @@ export interface ResponseEvents {
 /** Interim responses before a final one. */
 const mostInterims = 32
 
+const noContext: HeadContext = { method: 'GET', upgrade: false }
+
 /**
  * Reads HTTP/1.1 responses off a connection, one at a time: `begin` before each, then `feed`. Strict where a
  * lenient reading could be taken for another message (RFC 9112 sections 6 and 7).
@@ -22,8 +24,9 @@ const mostInterims = 32
 export class ResponseParser {
   /** Bytes that came after the end of the message: of a tunnel after 101, else a reason to distrust the peer. */
   rest: Buffer | undefined = undefined
+  readonly #nobody: ResponseEvents
   #events: ResponseEvents
-  #context: HeadContext = { method: 'GET', upgrade: false }
+  #context: HeadContext = noContext
   #maxHead = 0
   #state: 'head' | 'body' | 'done' = 'done'
   readonly #body = new BodyDecoder()
@@ -31,8 +34,10 @@ export class ResponseParser {
   #held: Buffer | undefined = undefined
   #interims = 0
 
-  constructor(events: ResponseEvents) {
-    this.#events = events
+  /** @param nobody listens between two responses */
+  constructor(nobody: ResponseEvents) {
+    this.#nobody = nobody
+    this.#events = nobody
   }
 
   /** Makes ready for the response to a request. `maxHead`: most bytes of head, interim ones each. */
@@ -44,6 +49,13 @@ export class ResponseParser {
     this.#held = undefined
     this.#interims = 0
     this.rest = undefined
+  }
+
+  /** Forgets whom it has told: a connection at rest holds nothing of its last request. */
+  forget(): void {
+    this.#events = this.#nobody
+    this.#context = noContext
+    this.#body.begin('none', 0)
   }
 
   /** Whether the message is complete. */
@@ -67,7 +79,8 @@ export class ResponseParser {
       if (this.#state === 'body') {
         at = body.next(chunk, at)
         if (at < 0) return { reason: 'body_cut', detail: body.fault }
-        if (body.part) this.#events.data(body.part)
+        const part = body.take()
+        if (part) this.#events.data(part)
         if (body.done) this.#finish(body.trailers)
       } else if (this.#state === 'head') {
         const next = this.#head(chunk, at)
