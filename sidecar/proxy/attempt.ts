@@ -181,15 +181,14 @@ export class Try implements ExchangeEvents {
   head(head: ResponseHead): void {
     this.#answered = head
     if (this.#phase === 'send') this.#arm('read', this.#options.readTimeout)
-    // Without a listener for the body its beginning is held here: one read at most, since reading then pauses.
-    if (head.framing !== 'none') this.pause()
     this.#resolve({ kind: 'head', head })
   }
 
   data(chunk: Buffer): void {
     this.attempt.bodyLength += chunk.length
     if (!this.#sink) {
-      this.#early.push(chunk)
+      // Somebody takes it before the next read, as a rule; if not, that read is the last.
+      if (this.#early.push(chunk) > 1) this.pause()
       return
     }
     if (!this.#sink.data(chunk)) this.pause()
