@@ -1,4 +1,5 @@
 import { closeSync, write as writeLater, writeSync } from 'node:fs'
+import { monotonic } from '../../feedback/clock.ts'
 import { countLines, LogLosses } from './log-losses.ts'
 import { isFull, nap, openSink, type Sink, standard, writeAll } from './log-sink.ts'
 import { PipeTurn } from './pipe-turns.ts'
@@ -8,6 +9,8 @@ import { failureText } from './system-error.ts'
 const mostPending = 1024 * 1024
 /** Waiting characters that are written at once and not at the end of the event loop's turn. */
 const enough = 16 * 1024
+/** Milliseconds between two writes of a file that gets lines all the time; what comes after a rest is written at once. */
+const gatherMs = 10
 /** A pipe takes so many bytes as one: lines of several threads, or processes, do not mix then (Linux's PIPE_BUF). */
 const pipeUnit = 4096
 /** After how many milliseconds a full pipe is tried again. */
@@ -18,8 +21,9 @@ const turnMs = 1
 const lineFeed = Buffer.from('\n')
 
 /**
- * One log file: takes whole lines and never makes its caller wait or fail. Lines are gathered and written together
- * once in each turn of the event loop. What cannot be written is dropped and counted.
+ * One log file: takes whole lines and never makes its caller wait or fail. Lines are gathered and written together, at
+ * the end of the event loop's turn or, where they come all the time, a hundred times a second. What cannot be written is
+ * dropped and counted.
  */
 export class LogFile {
   /** As opened; standard streams are `/dev/stdout` and `/dev/stderr`. */
@@ -32,6 +36,8 @@ export class LogFile {
   #begun = false
   readonly #turn: PipeTurn
   #scheduled = false
+  /** When waiting lines were last written; monotonic milliseconds. */
+  #flushedAt = 0
   #writing = false
   /** Part of a line was written and the rest was lost: the next one must not begin in its midst. */
   #torn = false
@@ -67,11 +73,18 @@ export class LogFile {
       this.#flush()
       return
     }
+    this.#schedule()
+  }
+
+  #schedule(): void {
     this.#scheduled = true
-    setImmediate(() => {
+    const flush = () => {
       this.#scheduled = false
       this.#flush()
-    })
+    }
+    // At the end of the process `flushSync` writes what waits.
+    if (monotonic() - this.#flushedAt < gatherMs) setTimeout(flush, gatherMs).unref()
+    else setImmediate(flush)
   }
 
   /**
@@ -141,6 +154,7 @@ export class LogFile {
 
   #flush(): void {
     if (this.#writing) return
+    this.#flushedAt = monotonic()
     const sink = this.#opened()
     if (sink?.kind === 'pipe') this.#flushPipe(sink.fd)
     else if (sink && this.#pending !== '') this.#flushLater(sink)
@@ -215,7 +229,8 @@ export class LogFile {
     this.#writing = false
     for (const fd of this.#closing) closeSync(fd)
     this.#closing.clear()
-    if (this.#pending !== '' || this.#rest !== undefined) this.#flush()
+    if (this.#rest !== undefined || this.#pending.length >= enough) this.#flush()
+    else if (this.#pending !== '' && !this.#scheduled) this.#schedule()
   }
 
   /** Takes whole lines off what waits: as many as fit into `most` bytes, and at least one. */

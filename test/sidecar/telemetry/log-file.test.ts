@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LogFile } from '../../../sidecar/telemetry/log-file.ts'
 import { LogFiles } from '../../../sidecar/telemetry/log-files.ts'
+import { until } from '../../support/until.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'evenkeel-log-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -141,12 +142,32 @@ test('a full device drops lines and counts them, tells it once and throws nothin
   for (let i = 0; i < 3; i++) {
     file.write('one\n')
     file.write('two\n')
-    await sleep(2)
+    await until(() => logs.dropped === 2 * (i + 1))
   }
-  assert.equal(logs.dropped, 6)
   assert.deepEqual(told, ['write() to "/dev/full" failed (28: No space left on device), lines are dropped'])
   logs.keepOnly([])
   assert.equal(logs.dropped, 6)
+})
+
+test('lines that come all the time are written together, and one after a rest at once', async () => {
+  const path = fresh()
+  const file = new LogFile(path)
+  file.write('first\n')
+  await content(path, 'first\n')
+  await sleep(30)
+  file.write('second\n')
+  await content(path, 'first\nsecond\n')
+  const lengths = new Set<number>()
+  let all = 'first\nsecond\n'.length
+  for (let i = 0; i < 50; i++) {
+    file.write('x\n')
+    all += 2
+    await sleep(1)
+    lengths.add(statSync(path).size)
+  }
+  await until(() => statSync(path).size === all)
+  assert.ok(lengths.size < 25, `${lengths.size} writes of 50 lines`)
+  file.close()
 })
 
 test('lines that nobody takes are dropped once a megabyte of them waits', () => {
