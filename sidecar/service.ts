@@ -1,3 +1,4 @@
+import type { Call } from '../feedback/call.ts'
 import type { Facts } from './admin/facts.ts'
 import { prometheusResponse } from './admin/prometheus.ts'
 import { apiPath, statusResponse } from './admin/status.ts'
@@ -32,13 +33,8 @@ export class Service {
         status: (call, path, location) =>
           statusResponse(facts, apiPath(path, location, call.uri), call.args, call.method, call.serverAddr),
         prometheus: (template, method) => prometheusResponse(facts, template, method),
-        complain: ({ connection, remoteAddr, serverName, method, target, httpVersion }, text) => {
-          const request = `${method} ${target} HTTP/${httpVersion}`
-          errorLog.log(
-            'error',
-            `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}, request: "${escapeText(request)}"`,
-          )
-        },
+        complain: (call, text) => errorLog.log('error', lineOf(call, text)),
+        note: (call, text) => errorLog.log('info', lineOf(call, text)),
         broken: (error) => errorLog.log('alert', stackOf(error)),
       },
       own,
@@ -91,4 +87,13 @@ export class Service {
     this.#fullAt = now
     errorLog.log('crit', `${tally.all().open} connections are open, new ones are closed at once`)
   }
+}
+
+/** A line of the error log about a request, as nginx writes them. */
+function lineOf(
+  { connection, remoteAddr, serverName, method, target, httpVersion }: Call,
+  text: string,
+): string {
+  const line = `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}`
+  return method === '' ? line : `${line}, request: "${escapeText(`${method} ${target} HTTP/${httpVersion}`)}"`
 }

@@ -67,7 +67,7 @@ export class Client implements ClientEvents {
   }
 
   unserved(_connection: ClientConnection, what: Unserved): void {
-    this.#host.handler.malformed(refuse(this, what), this.spec.settings)
+    this.#host.handler.malformed(refuse(this, what), this.spec.settings, what.why)
   }
 
   malformed(connection: ClientConnection, status: number): void {

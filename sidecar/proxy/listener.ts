@@ -32,8 +32,11 @@ export interface Handler {
   serve(exchange: Exchange, key: string): void
   /** A request has ended: its record is complete. */
   ended(exchange: Exchange): void
-  /** What came was no request: `call.status` says what it was answered. */
-  malformed(call: Call, settings: Settings): void
+  /**
+   * What came was no request: `call.status` says what it was answered.
+   * @param why for the error log
+   */
+  malformed(call: Call, settings: Settings, why: string): void
   /** An address that is listened on no more has no connection any more. */
   closed(key: string): void
 }
@@ -162,7 +165,11 @@ export class Listeners implements Host {
   /** Closes everything at once. */
   destroy(): void {
     this.stopListening()
-    for (const { connection } of this.#clients) connection.cut()
+    for (const { connection, current } of this.#clients) {
+      // It is not the client that has gone.
+      if (current) current.call.denial ??= 'shutdown'
+      connection.cut()
+    }
   }
 
   async #listen(spec: ListenSpec): Promise<Open> {

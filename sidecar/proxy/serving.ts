@@ -25,6 +25,8 @@ export interface ServingEnv extends ForwardEnv {
   prometheus(template: string, method: string): Promise<MadeAnswer>
   /** A line for the error log about a request. */
   complain(call: Call, text: string): void
+  /** A line for those who want to know of clients' mistakes (level `info`). */
+  note(call: Call, text: string): void
   /** Something that should not happen did: the request gets a 500 and the process goes on. */
   broken(error: unknown): void
 }
@@ -77,7 +79,8 @@ export class Serving implements Handler {
     publishRequest(call)
   }
 
-  malformed(call: Call, settings: Settings): void {
+  malformed(call: Call, settings: Settings, why: string): void {
+    this.#env.note(call, `client sent no request that can be served: ${why}`)
     for (const zone of settings.statusZones) {
       zone.begin()
       zone.end(call)
@@ -102,6 +105,7 @@ export class Serving implements Handler {
     const { server, refusal } = router.admit(key, call)
     tracing?.begin(call)
     this.#enter(exchange, server.route.settings)
+    if (refusal !== undefined) this.#env.note(call, refusalText(refusal))
     let decision: Decision =
       refusal === undefined
         ? decide(server, call)
@@ -200,4 +204,12 @@ function sendLocal(exchange: Exchange, answer: Extract<LocalAnswer, { kind: 'res
     response.write(answer.body)
   }
   response.end()
+}
+
+/** Why a request whose head can be read is refused, as far as its status tells. */
+function refusalText(status: number): string {
+  if (status === 414) return 'client sent too long URI'
+  if (status === 431) return 'client sent too large header line, or too many of them'
+  if (status === 405) return `client sent a method that is not allowed`
+  return 'client sent invalid host, target or transfer-encoding'
 }

@@ -4,14 +4,18 @@
 import { parseArgs } from 'node:util'
 import { Campaign } from './campaign.ts'
 
-const { values } = parseArgs({
-  options: {
-    minutes: { type: 'string' },
-    seed: { type: 'string' },
-    count: { type: 'string' },
-    threads: { type: 'string' },
-  },
-})
+const values = read()
+
+function read() {
+  const number = { type: 'string' } as const
+  try {
+    return parseArgs({ options: { minutes: number, seed: number, count: number, threads: number } }).values
+  } catch (error) {
+    console.error(`fuzz: ${error instanceof Error ? error.message : error}`)
+    console.error('usage: npm run fuzz -- [--minutes 10] [--seed N] [--count N] [--threads N]')
+    process.exit(2)
+  }
+}
 
 function number(name: 'minutes' | 'seed' | 'count' | 'threads', least: number): number | undefined {
   const text = values[name]

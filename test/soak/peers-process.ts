@@ -71,8 +71,10 @@ class Peer {
     try {
       if (exchange.target.startsWith('/ws/')) return await tunnel(exchange, note)
       if (mood === 'stall') {
+        // At once: of a client that gives up while a large body lies unread, its end is never seen.
+        note('stall')
         await exchange.gone
-        return note('stall')
+        return
       }
       const check = new PatternCheck(id)
       const body = await exchange.body((part) => check.take(part))

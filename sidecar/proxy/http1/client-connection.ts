@@ -3,6 +3,7 @@ import { monotonic } from '../../../feedback/clock.ts'
 import { BodyDecoder } from './body-decoder.ts'
 import { ClientRequest } from './client-request.ts'
 import { ClientResponse } from './client-response.ts'
+import { bareLineFeed } from './fields.ts'
 import { readRequestHead, type Unserved, unserved } from './request-head.ts'
 
 /** What a client's connection obeys. */
@@ -156,7 +157,7 @@ export class ClientConnection {
     const waited = now - this.#since
     const { headerTimeout, keepaliveTimeout } = this.#place.spec
     if (this.#begun) {
-      if (waited >= headerTimeout) this.#events.unserved(this, unserved(408))
+      if (waited >= headerTimeout) this.#events.unserved(this, unserved(408, 'head not complete in time'))
     } else if (waited >= (this.requests === 0 ? headerTimeout : keepaliveTimeout)) {
       // A connection that was opened and left alone is no request.
       this.closeIdle()
@@ -230,13 +231,18 @@ export class ClientConnection {
     if (end - from > maxHead || (end < 0 && rest.length - from > maxHead)) {
       // A line that alone is too long is a target that is.
       const line = rest.indexOf('\r\n', from, 'latin1')
-      this.#unserved(unserved(line < 0 || line - from > maxHead ? 414 : 431))
+      this.#unserved(
+        line < 0 || line - from > maxHead
+          ? unserved(414, 'request line too long')
+          : unserved(431, 'header too large'),
+      )
       return false
     }
     if (end < 0) {
       this.#searched = rest.length
       // What cannot become a request line is refused at once instead of waited for.
-      if (!mayBegin(rest, from)) this.#unserved(unserved(400))
+      if (!mayBegin(rest, from) || bareLineFeed(rest, from))
+        this.#unserved(unserved(400, 'invalid request line'))
       return false
     }
     const head = readRequestHead(rest.toString('latin1', from, end))
@@ -291,7 +297,7 @@ export class ClientConnection {
       if ((request && !request.complete) || !this.#events.left(this)) this.cut()
       else if (this.#response) this.#response.last = true
     } else if (this.#begun) {
-      this.#unserved(unserved(400))
+      this.#unserved(unserved(400, 'connection closed in the middle of a head'))
     } else {
       this.#finish()
     }

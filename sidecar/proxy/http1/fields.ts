@@ -84,6 +84,12 @@ export function readTrailers(text: string): string[] | undefined {
   return trailers
 }
 
+/** Whether the first line ends with a line feed alone: what follows would never be the end of a head. */
+export function bareLineFeed(head: Buffer, from: number): boolean {
+  const at = head.indexOf(10, from)
+  return at >= 0 && (at === from || head[at - 1] !== 13)
+}
+
 /** Whether a text may be sent as a value or a reason phrase. */
 export function isFieldText(text: string): boolean {
   return !illegal.test(text)

@@ -30,6 +30,8 @@ export interface Unserved {
   readonly status: number
   readonly method: string
   readonly target: string
+  /** What is wrong with it, for the error log: `invalid header name`. */
+  readonly why: string
 }
 
 // nginx's letters of a method, and digits. Methods are case-sensitive, and no registered one has small letters.
@@ -43,20 +45,20 @@ export function readRequestHead(text: string): ClientHead | Unserved {
   let end = text.indexOf('\r\n')
   if (end < 0) end = text.length
   const line = requestLine.exec(end === text.length ? text : text.slice(0, end))
-  if (!line) return unserved(400)
+  if (!line) return unserved(400, 'invalid request line')
   const method = line[1]!
   const target = line[2]!
-  if (line[3] !== '1') return unserved(line[3] === '0' ? 400 : 505, method, target)
+  if (line[3] !== '1') return unserved(line[3] === '0' ? 400 : 505, 'unknown version of HTTP', method, target)
   const version = line[4] === '0' ? '1.0' : '1.1'
   const fields = readFields(text, end)
-  if (typeof fields === 'string') return unserved(400, method, target)
+  if (typeof fields === 'string') return unserved(400, fields, method, target)
   const { headers, length, lengths, encoding, connection, odd } = fields
   // Of repeated lengths, of other codings and of this one in HTTP/1.0 parsers disagree about where the body ends.
-  if (lengths > 1) return unserved(400, method, target)
+  if (lengths > 1) return unserved(400, 'repeated content-length', method, target)
   if (encoding !== undefined && (encoding.toLowerCase() !== 'chunked' || version === '1.0')) {
-    return unserved(400, method, target)
+    return unserved(400, 'unknown transfer-encoding', method, target)
   }
-  if (method === 'CONNECT') return unserved(405, method, target)
+  if (method === 'CONNECT') return unserved(405, 'CONNECT', method, target)
   const bodyLength = length === undefined ? 0 : Number(length)
   const framing = encoding !== undefined ? 'chunked' : bodyLength > 0 ? 'length' : 'none'
   const persistent = version === '1.1' ? !hasToken(connection, 'close') : hasToken(connection, 'keep-alive')
@@ -67,7 +69,8 @@ export function readRequestHead(text: string): ClientHead | Unserved {
     if (name.length === 7 && name.toLowerCase() === 'upgrade') {
       protocols += `${headers[i + 1]!},`
     } else if (name.length === 6 && name.toLowerCase() === 'expect' && version === '1.1') {
-      if (headers[i + 1]!.toLowerCase() !== '100-continue') return unserved(417, method, target)
+      if (headers[i + 1]!.toLowerCase() !== '100-continue')
+        return unserved(417, 'unknown expectation', method, target)
       expectsContinue = framing !== 'none'
     }
   }
@@ -94,6 +97,6 @@ function mayUpgrade(protocols: string, connection: string, framing: ClientHead['
   return framing === 'none' && hasToken(connection, 'upgrade') && !/\bh2c\b/i.test(protocols)
 }
 
-export function unserved(status: number, method = '', target = ''): Unserved {
-  return { status, method, target }
+export function unserved(status: number, why: string, method = '', target = ''): Unserved {
+  return { status, why, method, target }
 }

@@ -1,4 +1,5 @@
 import { BodyDecoder } from './body-decoder.ts'
+import { bareLineFeed } from './fields.ts'
 import { type HeadContext, type HeadFault, type ResponseHead, readHead } from './head.ts'
 
 /** What a parser tells as a response comes in. All calls happen inside `feed`. */
@@ -122,7 +123,9 @@ export class ResponseParser {
     if (end < 0) {
       // What cannot become a status line is refused at once instead of waited for.
       const start = all.toString('latin1', 0, 7)
-      if (!'HTTP/1.'.startsWith(start)) return { reason: 'invalid_header', detail: 'invalid status line' }
+      if (!'HTTP/1.'.startsWith(start) || bareLineFeed(all, 0)) {
+        return { reason: 'invalid_header', detail: 'invalid status line' }
+      }
       this.#held = all
       return chunk.length
     }

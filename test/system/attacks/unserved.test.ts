@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { backend } from '../../support/backend.ts'
 import { exchange } from '../../support/client.ts'
 import { lab } from '../../support/invariants.ts'
+import { start } from '../../support/sidecar.ts'
 
 test('a request of another version of HTTP is refused, and no peer gets it as one of 1.1', async () => {
   await using peer = await backend({ body: 'b' })
@@ -63,4 +64,24 @@ test('a target that is none ends its connection, whatever the method', async () 
   }
   assert.deepEqual(peer.targets, [])
   await it.settle(3)
+})
+
+test('who wants to know is told why a request was refused, and a bare line feed is no wait', async () => {
+  await using sidecar = await start(
+    `error_log stderr info;
+     http { access_log off; server { listen 127.0.0.1:PORT; location / { return 200 ok; } } }`,
+  )
+  const told: readonly (readonly [string, RegExp])[] = [
+    ['GET / HTTP/1.1\r\nHost : x\r\n\r\n', /invalid header name, client: 127\.0\.0\.1, .*"GET \/ HTTP/],
+    ['GET / HTTP/1.1\nHost: x\n\n', /served: invalid request line, client/],
+    [
+      'GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
+      /both content-length/,
+    ],
+    ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', /\[info\] .*invalid host, target or .*"GET \/%zz/],
+  ]
+  for (const [request, line] of told) {
+    assert.match(await exchange(sidecar.port, request), /^HTTP\/1\.1 400 /)
+    await sidecar.logged(line)
+  }
 })

@@ -126,6 +126,7 @@ const refused: readonly (readonly [string, string])[] = [
   ['400', 'GET /\r\n\r\n'],
   ['400', 'GET / HTTP/1.1 \r\n\r\n'],
   ['400', 'GET / HTTP/1.1\nHost: x\n\n\r\n\r\n'],
+  ['400', 'GET / HTTP/1.1\nHost: x\n\n'],
   ['400', ' GET / HTTP/1.1\r\n'],
   ['400', 'get / HTTP/1.1\r\n'],
   ['400', '\x16\x03\x01\x02\x00'],

@@ -95,6 +95,12 @@ const cases: readonly [string, string, Partial<HeadContext>, string][] = [
     { upgrade: true },
     '101 none, end(), rest(abc)',
   ],
+  [
+    'a line feed alone after the status line',
+    'HTTP/1.1 200 OK\nX: y\n',
+    {},
+    'invalid_header: invalid status line',
+  ],
   ['a 101 that nobody asked for', 'HTTP/1.1 101 S\r\n\r\n', {}, 'invalid_header: unasked 101'],
   [
     'equal lengths twice',
