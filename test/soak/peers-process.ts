@@ -143,7 +143,8 @@ class Peer {
     if (asked.has('events')) fields['Content-Type'] = 'text/event-stream'
     const early = asked.has('hint') ? 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n' : ''
     const head = Buffer.from(early + headText(`HTTP/1.1 ${status} Scripted`, fields), 'latin1')
-    const broken = mood === 'cut' || mood === 'short'
+    // Half an answer of a byte would be none of it, and the rest waited for.
+    const broken = (mood === 'cut' || mood === 'short') && length > 1
     const whole = broken ? Math.floor(length / 2) : length
     exchange.done()
     await exchange.send(head)
@@ -160,7 +161,7 @@ class Peer {
       if (as === 'chunked' && !broken) await exchange.send('0\r\nX-End: yes\r\n\r\n')
     }
     // Half an answer without a body is a whole one.
-    if (!left && broken && length > 1 && !bare && exchange.method !== 'HEAD') {
+    if (!left && broken && !bare && exchange.method !== 'HEAD') {
       // A body that ends with the connection would be whole after an orderly end.
       const did = as === 'close' ? 'cut' : mood
       note(did, status)
