@@ -53,6 +53,7 @@ export class BoardsScene implements AsyncDisposable {
     this.#peers = await backends(Object.values(scripts))
     this.#fleet = await instances(2, this.#config(), {
       group: 'shop',
+      busy: true,
       env: { OTEL_EXPORTER_OTLP_ENDPOINT: this.#traces.url },
     })
     for (const [path, each, pauseMs] of [

@@ -30,13 +30,15 @@ const started = new Set<Sidecar>()
 // Those that outlive a test; the others are looked at as they are stopped.
 if (process.env['NODE_TEST_CONTEXT'] !== undefined) {
   afterEach(async () => {
-    for (const sidecar of started) await sidecar.settled()
+    for (const sidecar of started) if (!sidecar.busy) await sidecar.settled()
   })
 }
 
 export interface SidecarOptions extends Allowed {
   /** Name of the configuration file; its ending decides the syntax. Default `evenkeel.conf`. */
   readonly file?: string
+  /** Whether its traffic goes on between the tests of a file. Default no. */
+  readonly busy?: boolean
   /** Further arguments of the command line. */
   readonly args?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
@@ -62,6 +64,8 @@ export class Sidecar implements AsyncDisposable {
   #stderr = ''
   #ended = false
   #told = false
+  /** Whether its traffic goes on between the tests of a file: it is looked at when it is stopped. */
+  readonly busy: boolean
   readonly #allowed: Allowed
   readonly #waiting = new Set<() => void>()
 
@@ -70,9 +74,10 @@ export class Sidecar implements AsyncDisposable {
     folder: string,
     file: string,
     ports: Readonly<Record<string, number>>,
-    allowed: Allowed = {},
+    { busy = false, ...allowed }: Allowed & { readonly busy?: boolean | undefined } = {},
   ) {
     this.process = process
+    this.busy = busy
     children.add(process)
     started.add(this)
     this.#allowed = allowed
