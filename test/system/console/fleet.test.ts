@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import type { Browser } from 'playwright-core'
 import { backend } from '../../support/backend.ts'
-import { clean, picture, soon, visit } from '../../support/browser.ts'
+import { clean, picture, visit } from '../../support/browser.ts'
 import { launchChromium } from '../../support/chromium.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { start } from '../../support/sidecar.ts'
@@ -51,6 +51,6 @@ test('the members of the fleet are listed, what they know of a peer is shown, an
   await page
     .locator('[data-banner="fleet"]')
     .getByText(/The fleet is not reached since .* Balancing goes on/)
-    .waitFor(soon)
-  await page.locator('#facts').getByText('not reached').waitFor(soon)
+    .waitFor({ timeout: 8000 })
+  await page.locator('#facts').getByText('not reached').waitFor({ timeout: 8000 })
 })
