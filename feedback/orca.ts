@@ -43,7 +43,7 @@ const scalars = new Set([
   'rps_fractional',
   'eps',
 ])
-/** Names of those it has any number of, each with a name of its own; and whether they may be below 0. */
+/** Names of those that there may be many of, each with a name of its own; and whether they may be below 0. */
 const maps = new Map([
   ['request_cost', true],
   ['utilization', false],

@@ -43,7 +43,7 @@ export function pool(parts: readonly Part[], most: number, random: () => number)
   return { attempts, errors, timed, times: times.subarray(0, taken) }
 }
 
-/** So many of the times, each as likely as any other: those of a part lie in the order in which they came. */
+/** So many of the times, all equally likely: those of a part lie in the order in which they came. */
 export function drawn(times: Float32Array, count: number, random: () => number): Float32Array {
   if (count >= times.length) return times
   const rest = times.slice()

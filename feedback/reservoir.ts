@@ -16,7 +16,7 @@ export interface Minute {
   readonly errors: number
   /** Times that came; more than are kept, where a minute had more than `reservoirSize`. */
   readonly timed: number
-  /** The kept ones, milliseconds: a random sample of all, each as likely as any other. Read only. */
+  /** The kept ones, milliseconds: a random sample of all, all equally likely. Read only. */
   readonly times: Float32Array
 }
 

@@ -104,7 +104,7 @@ export class Variables {
 
   /**
    * Compiles a text that is to be read of one attempt after the other: what maps have found for the attempt before,
-   * or before there was any, does not hold for this one. What is found is not kept for others either.
+   * or before the first one, does not hold for this one. What is found is not kept for others either.
    * @throws Error as `compile` does
    */
   fresh(text: string): Read {

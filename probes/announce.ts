@@ -72,7 +72,7 @@ export async function keep(board: Board, queue: string, ids: readonly string[], 
 }
 
 /**
- * Says which schedules this instance has, and finds those that none has any more.
+ * Says which schedules this instance has, and finds those that no instance says it has.
  * @param queue what all keys of the queue begin with
  * @param silence after how long a schedule of which nothing was said is an orphan, milliseconds; 0: nobody looks
  * @returns the server's time, milliseconds, and the orphans; rejects where Redis does not answer

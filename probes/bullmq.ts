@@ -111,7 +111,7 @@ export class Schedules {
     this.#stopListening = board.onChange((up) => (up ? this.#begin() : this.#end()))
   }
 
-  /** Puts schedules in the place of those before. One that nobody has any more is removed after a while. */
+  /** Puts schedules in the place of those before. One that is nobody's now is removed after a while. */
   use(schedules: readonly Schedule[]): void {
     const before = this.#schedules
     this.#schedules = new Map(schedules.map((schedule) => [schedule.key, schedule]))

@@ -253,7 +253,7 @@ export class Turns {
     return { now, records: records.map(String) }
   }
 
-  /** Forgets records of probes and peers that nobody has any more. @param idle milliseconds */
+  /** Forgets records of probes and peers that are nobody's now. @param idle milliseconds */
   async clear(upstream: Upstream, idle: number): Promise<void> {
     await this.#run(clearing, upstream, [idle])
   }

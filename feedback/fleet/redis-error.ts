@@ -98,7 +98,7 @@ export function failureText(error: unknown): string {
   if (!(error instanceof Error)) return printable(String(error))
   const node = nodeError(error)
   if (node) return failureText(node)
-  // Several addresses of one name were tried: the last is as good as any.
+  // Several addresses of one name were tried: the last one says as much as the others.
   if (error instanceof AggregateError && error.errors.length > 0) return failureText(error.errors.at(-1))
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   if (Object.hasOwn(failures, code)) return failures[code]!

@@ -10,7 +10,7 @@ import type { Ask, Balancer, Env } from './method.ts'
 import { ShadowAsk, type ShadowMethod } from './shadow.ts'
 import { Split } from './split.ts'
 
-/** A group of peers with the method at work on its primaries and, where it has any, on its backups. */
+/** A group of peers with the method at work on its primaries and, where there are some, on its backups. */
 export class Group {
   readonly upstream: Upstream
   readonly primary: Balancer

@@ -11,7 +11,7 @@ import type { SentRequest } from './tracing.ts'
 /** Methods that the conventions know. `OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS` puts others in their place. */
 const knownMethods = 'CONNECT,DELETE,GET,HEAD,OPTIONS,PATCH,POST,PUT,QUERY,TRACE'
 
-/** What a span says of the method: any other than the known ones would make as many kinds of spans as clients like. */
+/** What a span says of the method: those beside the known ones would make as many kinds of spans as clients like. */
 export class Methods {
   readonly #known: ReadonlySet<string>
 

@@ -24,7 +24,7 @@ export class Driver implements AsyncDisposable {
     })
   }
 
-  /** @param core the one that it is kept on; undefined: any */
+  /** @param core the one that it is kept on; undefined: whichever is free */
   static async start(core: number | undefined): Promise<Driver> {
     const file = new URL('./proxies-load.ts', import.meta.url).pathname
     const command = [...onCore(core), process.execPath, file]

@@ -22,7 +22,7 @@ export interface Start {
   readonly driver: Driver
   /** A folder that is gone afterwards. */
   readonly folder: string
-  /** The core to keep it on; undefined: any. */
+  /** The core to keep it on; undefined: whichever is free. */
   readonly core: number | undefined
 }
 
