@@ -13,6 +13,9 @@ const maxTrailers = 16384
 /** Parts shorter than this are put together, bytes. */
 const smallPart = 1024
 
+/** The one fault of a body that is too much and not wrong. */
+export const extensionsTooLong = 'chunk extensions too long'
+
 const chunkSize = /^([0-9a-fA-F]{1,12})(?:[ \t]*;[\t\x20-\x7e\x80-\xff]*)?$/
 
 /** Takes the framing off a body, strictly: what two parsers could read in two ways is a fault (RFC 9112 section 7). */
@@ -134,7 +137,7 @@ export class BodyDecoder {
       const size = chunkSize.exec(line)
       if (!size) return 'invalid chunk size'
       this.#extensions += line.length - size[1]!.length
-      if (this.#extensions > maxExtensions) return 'chunk extensions too long'
+      if (this.#extensions > maxExtensions) return extensionsTooLong
       this.#left = Number.parseInt(size[1]!, 16)
       this.#state = this.#left === 0 ? states.trailers : states.chunkData
       return undefined

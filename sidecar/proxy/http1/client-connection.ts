@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../../feedback/clock.ts'
-import { BodyDecoder } from './body-decoder.ts'
+import { extensionsTooLong } from './body-decoder.ts'
 import { ClientRequest } from './client-request.ts'
 import { ClientResponse } from './client-response.ts'
-import { bareLineFeed } from './fields.ts'
-import { readRequestHead, type Unserved, unserved } from './request-head.ts'
+import { type Unserved, unserved } from './request-head.ts'
+import { RequestReader } from './request-reader.ts'
 
 /** What a client's connection obeys. */
 export interface ConnectionLimits {
@@ -50,22 +50,16 @@ export class ClientConnection {
   active = false
   readonly #place: { readonly spec: ConnectionLimits }
   readonly #events: ClientEvents
-  /** What came and was not looked at yet, from `#at` on. */
-  #rest: Buffer | undefined = undefined
-  #at = 0
-  /** Up to where the end of a head was looked for. */
-  #searched = 0
+  readonly #reader = new RequestReader()
   #request: ClientRequest | undefined = undefined
   #response: ClientResponse | undefined = undefined
-  readonly #body = new BodyDecoder()
   #advancing = false
   /** Nothing that comes matters any more. */
   #dropping = false
   #paused = false
   /** The client has ended its side. */
   #ended = false
-  /** Whether any byte of a head has come, and since when it is waited for the rest, or for a first one; monotonic milliseconds. */
-  #begun = false
+  /** Since when the rest of a head, or its first byte, is waited for; monotonic milliseconds. */
   #since: number
 
   /** @param place what was listened on: its limits are those of the moment */
@@ -101,7 +95,7 @@ export class ClientConnection {
     this.#since = monotonic()
     if (this.#dropping) return
     this.#request?.drop()
-    if (this.#ended && !this.#rest) this.#finish()
+    if (this.#ended && this.#reader.waiting === 0) this.#finish()
     else this.advance()
   }
 
@@ -109,7 +103,7 @@ export class ClientConnection {
   advance(): void {
     if (this.#advancing) return
     this.#advancing = true
-    while (this.#rest && !this.#dropping && this.#step(this.#rest));
+    while (this.#reader.waiting > 0 && !this.#dropping && this.#step());
     this.#advancing = false
     this.#flow()
   }
@@ -128,7 +122,7 @@ export class ClientConnection {
    */
   detach(): Buffer | undefined {
     const { socket } = this
-    const first = this.#rest?.subarray(this.#at)
+    const first = this.#reader.clear()
     this.#drop()
     socket.pause()
     for (const event of ['data', 'end', 'drain']) socket.removeAllListeners(event)
@@ -156,7 +150,7 @@ export class ClientConnection {
     if (this.active || this.#dropping) return
     const waited = now - this.#since
     const { headerTimeout, keepaliveTimeout } = this.#place.spec
-    if (this.#begun) {
+    if (this.#reader.begun) {
       if (waited >= headerTimeout) this.#events.unserved(this, unserved(408, 'head not complete in time'))
     } else if (waited >= (this.requests === 0 ? headerTimeout : keepaliveTimeout)) {
       // A connection that was opened and left alone is no request.
@@ -172,37 +166,26 @@ export class ClientConnection {
 
   #receive(chunk: Buffer): void {
     if (this.#dropping) return
-    if (this.#rest) {
-      this.#rest = Buffer.concat([this.#at === 0 ? this.#rest : this.#rest.subarray(this.#at), chunk])
-      this.#searched = Math.max(0, this.#searched - this.#at)
-    } else {
-      this.#rest = chunk
-      this.#searched = 0
-    }
-    this.#at = 0
+    this.#reader.add(chunk)
     this.advance()
   }
 
   /** @returns whether to go on */
-  #step(rest: Buffer): boolean {
+  #step(): boolean {
     const request = this.#request
-    if (request && !request.complete) return request.flowing && this.#readBody(rest, request)
-    return !this.active && this.#readHead(rest)
+    if (request && !request.complete) return request.flowing && this.#readBody(request)
+    return !this.active && this.#readHead()
   }
 
-  #readBody(rest: Buffer, request: ClientRequest): boolean {
-    const body = this.#body
-    const at = body.next(rest, this.#at)
-    if (at < 0) {
-      const status = body.fault === 'chunk extensions too long' ? 413 : 400
-      this.#take(rest, rest.length)
+  #readBody(request: ClientRequest): boolean {
+    const { body } = this.#reader
+    if (!this.#reader.readBody()) {
       request.flowing = false
-      if (this.active) this.#events.malformed(this, status)
+      if (this.active) this.#events.malformed(this, body.fault === extensionsTooLong ? 413 : 400)
       else this.#finish()
       return false
     }
     // Before anybody is told, who may ask for more.
-    this.#take(rest, at)
     const { done } = body
     if (!this.active) this.#since = monotonic()
     const part = body.take()
@@ -214,47 +197,19 @@ export class ClientConnection {
     return true
   }
 
-  #readHead(rest: Buffer): boolean {
-    let from = this.#at
-    // RFC 9112 section 2.2: clients of old put a line break after a body.
-    while (rest[from] === 13 && rest[from + 1] === 10) from += 2
-    if (from > this.#at) {
-      this.#take(rest, from)
-      return this.#rest !== undefined
-    }
-    if (!this.#begun) {
-      this.#begun = true
-      this.#since = monotonic()
-    }
-    const end = rest.indexOf('\r\n\r\n', Math.max(from, this.#searched - 3), 'latin1')
-    const { maxHead } = this.#place.spec
-    if (end - from > maxHead || (end < 0 && rest.length - from > maxHead)) {
-      // A line that alone is too long is a target that is.
-      const line = rest.indexOf('\r\n', from, 'latin1')
-      this.#unserved(
-        line < 0 || line - from > maxHead
-          ? unserved(414, 'request line too long')
-          : unserved(431, 'header too large'),
-      )
+  #readHead(): boolean {
+    const { begun } = this.#reader
+    const head = this.#reader.readHead(this.#place.spec.maxHead)
+    if (!head) {
+      if (!begun && this.#reader.begun) this.#since = monotonic()
       return false
     }
-    if (end < 0) {
-      this.#searched = rest.length
-      // What cannot become a request line is refused at once instead of waited for.
-      if (!mayBegin(rest, from) || bareLineFeed(rest, from))
-        this.#unserved(unserved(400, 'invalid request line'))
-      return false
-    }
-    const head = readRequestHead(rest.toString('latin1', from, end))
-    this.#take(rest, end + 4)
-    this.#begun = false
     if ('status' in head) {
       this.#unserved(head)
       return false
     }
     const request = new ClientRequest(head, this)
     const response = new ClientResponse(this.socket, head, this)
-    this.#body.begin(head.framing, head.bodyLength)
     this.#request = request
     this.#response = response
     this.requests += 1
@@ -264,24 +219,13 @@ export class ClientConnection {
   }
 
   #unserved(what: Unserved): void {
-    this.#begun = false
+    this.#reader.begun = false
     this.#events.unserved(this, what)
-  }
-
-  /** What is before `at` has been looked at. */
-  #take(rest: Buffer, at: number): void {
-    if (at < rest.length) {
-      this.#at = at
-      return
-    }
-    this.#rest = undefined
-    this.#at = 0
   }
 
   /** Reads on unless much waits already. */
   #flow(): void {
-    const waits = this.#rest ? this.#rest.length - this.#at : 0
-    if (waits >= mostWaiting === this.#paused) return
+    if (this.#reader.waiting >= mostWaiting === this.#paused) return
     this.#paused = !this.#paused
     if (this.#paused) this.socket.pause()
     else this.socket.resume()
@@ -296,7 +240,7 @@ export class ClientConnection {
       // A body that breaks off, or nobody who would read the answer.
       if ((request && !request.complete) || !this.#events.left(this)) this.cut()
       else if (this.#response) this.#response.last = true
-    } else if (this.#begun) {
+    } else if (this.#reader.begun) {
       this.#unserved(unserved(400, 'connection closed in the middle of a head'))
     } else {
       this.#finish()
@@ -306,7 +250,7 @@ export class ClientConnection {
   /** After the last response: closes, without a reset that could take the answer from the client. */
   #finish(): void {
     if (this.#dropping) return
-    const unread = this.#rest !== undefined || this.#request?.complete === false
+    const unread = this.#reader.waiting > 0 || this.#request?.complete === false
     this.#drop()
     if (unread) {
       this.socket.end()
@@ -324,24 +268,16 @@ export class ClientConnection {
 
   #drop(): void {
     this.#dropping = true
-    this.#rest = undefined
+    this.#reader.clear()
     if (this.#paused) this.socket.resume()
     this.#paused = false
   }
 
   #closed(): void {
     this.#dropping = true
-    this.#rest = undefined
+    this.#reader.clear()
     this.#request?.abort()
     this.#response?.close()
     this.#events.closed(this)
   }
-}
-
-const firstLetters = /^[A-Z][A-Z0-9_-]*(?: |$)/
-
-/** Whether bytes may be the beginning of a request line. */
-function mayBegin(rest: Buffer, from: number): boolean {
-  const text = rest.toString('latin1', from, from + 32)
-  return text === '\r' || firstLetters.test(text) || /^[A-Z][A-Z0-9_-]{31}$/.test(text)
 }
