@@ -1,21 +1,18 @@
 import { monotonic } from '../../feedback/clock.ts'
-import type { Attempt, Ending } from '../../feedback/outcome.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import type { AttemptReason } from '../../feedback/reasons.ts'
 import type { BodyFault, RequestBody } from './body.ts'
 import { type Connecting, type Connection, type ExchangeEvents, openConnection } from './http1/connection.ts'
 import type { HeadFault, ResponseHead } from './http1/head.ts'
-import { afterReading } from './late.ts'
-
-/** Why a try has no (complete) answer. */
-export interface TryFailure {
-  readonly kind: 'failed'
-  readonly ending: Ending
-  readonly reason: AttemptReason
-  readonly detail: string
-  /** This machine could not even try (no file descriptor, no port): says nothing of the peer. */
-  readonly local: boolean
-}
+import {
+  bodyFailure,
+  connectFailure,
+  failure,
+  lostDetail,
+  lostFailure,
+  type TryFailure,
+} from './try-failure.ts'
+import { type Phase, TryTimer, type Waiting } from './try-timer.ts'
 
 /** What the first half of a try gives: the head of the answer, or how it failed. */
 export type TryResult = { readonly kind: 'head'; readonly head: ResponseHead } | TryFailure
@@ -46,7 +43,7 @@ export interface TryOptions {
  * One try of a request on one connection: connect or reuse, write, wait for the head, then hand the body on.
  * A peer's failure is a value here and never an exception.
  */
-export class Try implements ExchangeEvents {
+export class Try implements ExchangeEvents, Waiting {
   readonly attempt: Attempt
   /** Whether any byte of the request was handed to an open connection. */
   sent = false
@@ -69,11 +66,7 @@ export class Try implements ExchangeEvents {
   #earlyEnd: { trailers: string[] | undefined } | undefined = undefined
   #earlyCut: TryFailure | undefined = undefined
   #paused = false
-  #timer: NodeJS.Timeout | undefined = undefined
-  #unsettle: (() => void) | undefined = undefined
-  #timeout = 0
-  #active = 0
-  #phase: 'connect' | 'send' | 'read' = 'connect'
+  readonly #timer = new TryTimer(this)
   #sentBefore = 0
   #readBefore = 0
 
@@ -110,7 +103,7 @@ export class Try implements ExchangeEvents {
         this.#write(reused)
         return
       }
-      this.#arm('connect', this.#options.connectTimeout)
+      this.#timer.arm('connect', this.#options.connectTimeout)
       this.#connecting = openConnection(peer.address, peer.name, (result) => {
         this.#connecting = undefined
         if (this.#over) return
@@ -147,7 +140,7 @@ export class Try implements ExchangeEvents {
   resume(): void {
     if (this.#over || this.finished || !this.#paused) return
     this.#paused = false
-    this.#active = monotonic()
+    this.#timer.mark()
     this.#connection?.socket.resume()
   }
 
@@ -171,7 +164,7 @@ export class Try implements ExchangeEvents {
   // What the connection tells.
 
   activity(): void {
-    this.#active = monotonic()
+    this.#timer.mark()
   }
 
   interim(status: number, headers: string[]): void {
@@ -180,7 +173,7 @@ export class Try implements ExchangeEvents {
 
   head(head: ResponseHead): void {
     this.#answered = head
-    if (this.#phase === 'send') this.#arm('read', this.#options.readTimeout)
+    if (this.#timer.phase === 'send') this.#timer.arm('read', this.#options.readTimeout)
     this.#resolve({ kind: 'head', head })
   }
 
@@ -214,16 +207,16 @@ export class Try implements ExchangeEvents {
   }
 
   lost(error: NodeJS.ErrnoException | undefined): void {
-    const detail = error ? error.message : 'connection closed'
-    if (this.#answered) this.#fail(failure('error', 'body_cut', detail))
-    else if (this.attempt.reused && !this.#connection?.answered) this.#fail(failure('stale', 'stale', detail))
-    else this.#fail(failure('error', error && isReset(error) ? 'reset' : 'closed', detail))
+    if (this.#answered) this.#fail(failure('error', 'body_cut', lostDetail(error)))
+    else if (this.attempt.reused && !this.#connection?.answered)
+      this.#fail(failure('stale', 'stale', lostDetail(error)))
+    else this.#fail(lostFailure(error))
   }
 
   drain(): void {
-    this.#active = monotonic()
+    this.#timer.mark()
     // The peer has taken what there was: what is waited for now is its answer, or more from the client.
-    if (this.#phase === 'send') this.#arm('read', this.#options.readTimeout)
+    if (this.#timer.phase === 'send') this.#timer.arm('read', this.#options.readTimeout)
     if (this.#body && !Buffer.isBuffer(this.#body) && !this.sentAll) this.#body.resume()
   }
 
@@ -243,20 +236,14 @@ export class Try implements ExchangeEvents {
     } else {
       more = connection.write(chunk)
     }
-    this.#active = monotonic()
-    if (!more && !this.#answered) this.#arm('send', this.#options.sendTimeout)
+    this.#timer.mark()
+    if (!more && !this.#answered) this.#timer.arm('send', this.#options.sendTimeout)
     return more
   }
 
   broken(why: BodyFault): void {
     // The peer has part of a request that will never be whole: only closing tells it so.
-    this.abandonFor({
-      kind: 'failed',
-      ending: 'aborted',
-      reason: 'client_abort',
-      detail: why === 'aborted' ? 'client closed while sending' : `request body ${why}`,
-      local: false,
-    })
+    this.abandonFor(bodyFailure(why))
   }
 
   /** Ends the try with a result of the caller's. */
@@ -270,7 +257,7 @@ export class Try implements ExchangeEvents {
     this.#sentBefore = connection.socket.bytesWritten
     this.#readBefore = connection.socket.bytesRead
     connection.begin(this, this.#options, this.#options.maxHead)
-    this.#arm('read', this.#options.readTimeout)
+    this.#timer.arm('read', this.#options.readTimeout)
     this.sent = true
     const body = this.#body
     if (body === undefined) {
@@ -279,7 +266,7 @@ export class Try implements ExchangeEvents {
     } else if (Buffer.isBuffer(body)) {
       connection.socket.cork()
       connection.write(this.#head)
-      if (body.length > 0 && !connection.write(body)) this.#arm('send', this.#options.sendTimeout)
+      if (body.length > 0 && !connection.write(body)) this.#timer.arm('send', this.#options.sendTimeout)
       connection.socket.uncork()
       this.sentAll = true
     } else {
@@ -298,54 +285,28 @@ export class Try implements ExchangeEvents {
     if (this.#over || !this.#connection) return
     this.sentAll = true
     if (this.#chunked) this.#connection.write('0\r\n\r\n')
-    this.#active = monotonic()
+    this.#timer.mark()
   }
 
-  #arm(phase: 'connect' | 'send' | 'read', timeout: number): void {
-    this.#phase = phase
-    this.#active = monotonic()
-    if (this.#timer && this.#timeout === timeout) return
-    clearTimeout(this.#timer)
-    this.#timeout = timeout
-    this.#timer = setTimeout(() => this.#tick(), timeout)
-  }
+  // What the timer asks and tells.
 
-  /**
-   * One timer serves the whole try: what is active only moves a mark, and here it is seen how long ago.
-   * @param seen whether what has come meanwhile has been looked at
-   */
-  #tick(seen = false): void {
-    this.#unsettle = undefined
-    if (this.#over || this.finished) return
-    // Something else is waited for by now, with a timer of its own.
-    if (seen && this.#timer) return
-    this.#timer = undefined
-    const left = this.#paused ? this.#timeout : this.#timeout - (monotonic() - this.#active)
+  get resting(): boolean {
+    if (this.#paused) return true
     // A request body that the client still sends is the client's slowness and not the peer's.
-    const clientsTurn =
-      this.#phase === 'read' &&
-      !this.#answered &&
-      this.#body !== undefined &&
-      !Buffer.isBuffer(this.#body) &&
-      !this.sentAll
-    if (left > 0.5 || clientsTurn) {
-      this.#timer = setTimeout(() => this.#tick(), clientsTurn ? this.#timeout : Math.ceil(left))
-      return
-    }
-    if (!seen) {
-      this.#unsettle = afterReading(() => this.#tick(true))
-      return
-    }
-    if (this.#phase === 'connect') this.#fail(failure('timeout', 'timeout_connect', 'connect timed out'))
+    const streamed = this.#body !== undefined && !Buffer.isBuffer(this.#body)
+    return this.#timer.phase === 'read' && !this.#answered && streamed && !this.sentAll
+  }
+
+  late(phase: Phase): void {
+    if (phase === 'connect') this.#fail(failure('timeout', 'timeout_connect', 'connect timed out'))
     else if (this.#answered) this.#fail(failure('timeout', 'body_timeout', 'no more of the body came'))
-    else if (this.#phase === 'send') this.#fail(failure('timeout', 'timeout_send', 'peer takes no more'))
+    else if (phase === 'send') this.#fail(failure('timeout', 'timeout_send', 'peer takes no more'))
     else this.#fail(failure('timeout', 'timeout_read', 'no answer'))
   }
 
   #fail(failed: TryFailure): void {
     if (this.#over) return
     this.#close()
-    this.#count()
     this.#connection?.destroy()
     if (!this.#answered) this.#resolve(failed)
     else if (this.#sink) this.#sink.cut(failed)
@@ -361,9 +322,7 @@ export class Try implements ExchangeEvents {
   #close(): void {
     this.#count()
     this.#over = true
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#unsettle?.()
+    this.#timer.stop()
     this.#connecting?.cancel()
     this.#connecting = undefined
     if (this.#body && !Buffer.isBuffer(this.#body)) this.#body.detach()
@@ -375,25 +334,4 @@ export class Try implements ExchangeEvents {
     this.attempt.bytesSent = socket.bytesWritten - this.#sentBefore
     this.attempt.bytesReceived = socket.bytesRead - this.#readBefore
   }
-}
-
-function failure(ending: Ending, reason: AttemptReason, detail: string): TryFailure {
-  return { kind: 'failed', ending, reason, detail, local: false }
-}
-
-function isReset(error: NodeJS.ErrnoException): boolean {
-  return error.code === 'ECONNRESET' || error.code === 'EPIPE' || error.code === 'ECONNABORTED'
-}
-
-/** Errors of connecting that are this machine's and not the peer's. */
-const localErrors = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EAGAIN'])
-
-function connectFailure(error: NodeJS.ErrnoException): TryFailure {
-  const code = error.code ?? ''
-  const detail = error.message
-  if (code === 'ECONNREFUSED') return failure('error', 'refused', detail)
-  if (code === 'ETIMEDOUT') return failure('timeout', 'timeout_connect', detail)
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return failure('error', 'dns', detail)
-  if (isReset(error)) return failure('error', 'reset', detail)
-  return { ...failure('error', 'unreachable', detail), local: localErrors.has(code) }
 }

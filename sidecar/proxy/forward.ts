@@ -7,7 +7,7 @@ import { Selection } from '../balance/pick.ts'
 import { publishAttempt } from '../telemetry/channels.ts'
 import { tracing } from '../telemetry/tracing.ts'
 import { answer } from './answer.ts'
-import { Try, type TryFailure, type TryResult } from './attempt.ts'
+import { Try, type TryResult } from './attempt.ts'
 import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
@@ -15,6 +15,7 @@ import { afterReading } from './late.ts'
 import type { PeerGroup } from './pools.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
 import type { ProxyPass } from './route.ts'
+import { clientLeft, type TryFailure } from './try-failure.ts'
 import type { Tunnels } from './upgrade.ts'
 
 /** What became of a request that was to be passed to a group. */
@@ -178,7 +179,8 @@ class Run {
   }
 
   #judge(trial: Try, result: TryResult): Verdict {
-    const { exchange, attempt } = { exchange: this.#exchange, attempt: trial.attempt }
+    const exchange = this.#exchange
+    const { attempt } = trial
     const { upstream } = this.#group.balancing
     const now = monotonic()
     const body = this.#body
@@ -248,14 +250,6 @@ class Run {
       const stay = ignoreClientAbort ? () => {} : this.#exchange.onLeave(() => end(false))
     })
   }
-}
-
-const clientLeft: TryFailure = {
-  kind: 'failed',
-  ending: 'aborted',
-  reason: 'client_abort',
-  detail: 'client closed the connection',
-  local: false,
 }
 
 /** Writes on the attempt what became of it. */

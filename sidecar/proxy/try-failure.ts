@@ -1,0 +1,57 @@
+import type { Ending } from '../../feedback/outcome.ts'
+import type { AttemptReason } from '../../feedback/reasons.ts'
+import type { BodyFault } from './body.ts'
+
+/** Why a try has no (complete) answer. */
+export interface TryFailure {
+  readonly kind: 'failed'
+  readonly ending: Ending
+  readonly reason: AttemptReason
+  readonly detail: string
+  /** This machine could not even try (no file descriptor, no port): says nothing of the peer. */
+  readonly local: boolean
+}
+
+export function failure(ending: Ending, reason: AttemptReason, detail: string): TryFailure {
+  return { kind: 'failed', ending, reason, detail, local: false }
+}
+
+/** The client went away before there was an answer. */
+export const clientLeft = failure('aborted', 'client_abort', 'client closed the connection')
+
+/** The client's request will never be whole. */
+export function bodyFailure(why: BodyFault): TryFailure {
+  const detail = why === 'aborted' ? 'client closed while sending' : `request body ${why}`
+  return failure('aborted', 'client_abort', detail)
+}
+
+/** Errors of connecting that are this machine's and not the peer's. */
+const localErrors = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EAGAIN'])
+
+/** There is no connection. */
+export function connectFailure(error: NodeJS.ErrnoException): TryFailure {
+  const code = error.code ?? ''
+  const detail = error.message
+  if (code === 'ECONNREFUSED') return failure('error', 'refused', detail)
+  if (code === 'ETIMEDOUT') return failure('timeout', 'timeout_connect', detail)
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return failure('error', 'dns', detail)
+  if (isReset(error)) return failure('error', 'reset', detail)
+  return { ...failure('error', 'unreachable', detail), local: localErrors.has(code) }
+}
+
+/**
+ * The connection is gone before there was an answer.
+ * @param error undefined where the peer closed it in order
+ */
+export function lostFailure(error: NodeJS.ErrnoException | undefined): TryFailure {
+  return failure('error', error && isReset(error) ? 'reset' : 'closed', lostDetail(error))
+}
+
+/** How a connection was lost, in words. */
+export function lostDetail(error: NodeJS.ErrnoException | undefined): string {
+  return error ? error.message : 'connection closed'
+}
+
+function isReset({ code }: NodeJS.ErrnoException): boolean {
+  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED'
+}
