@@ -80,6 +80,26 @@ export function enter(peer: Peer): Entry {
   }
 }
 
+/** What is told of a peer that the instance has no more. */
+export const leaving: Update = {
+  leaves: true,
+  answers: 0,
+  good: 0,
+  ejections: 0,
+  values: 0,
+  valueSum: 0,
+  valueAge: 0,
+  stuck: 0,
+  stuckAge: 0,
+  weight: 0,
+  average: 0,
+  conns: 0,
+  limit: 0,
+  have: 0,
+  want: 0,
+  need: 0,
+}
+
 /** What has been counted up to now is not told to anybody. To be called with the zone held. */
 export function skip(entry: Entry): void {
   Object.assign(entry.told, countsOf(entry.peer))

@@ -3,11 +3,13 @@ import { peerStateChannel } from '../channels.ts'
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
 import type { FleetPeerFacts } from './facts.ts'
-import { type Entry, enter, lookAt, skip } from './gather.ts'
+import { type Entry, enter, leaving, lookAt, skip } from './gather.ts'
 import { hearPeer } from './hear.ts'
+import { allowed, isCommon, lease, leased, unlease } from './held-lease.ts'
 import { fairLease } from './leases.ts'
+import { peerFacts } from './peer-facts.ts'
 import { peerId } from './peer-id.ts'
-import type { Heard, PeerRecord, Update } from './told.ts'
+import type { Heard, Update } from './told.ts'
 
 /** What is to be told in one exchange. */
 export interface Telling {
@@ -99,7 +101,10 @@ export class Ledger {
       this.#byIndex.set(peer.index, entry)
       before.delete(name)
       this.#left.delete(name)
-      if (peer.options.max_conns_scope !== 'fleet') this.#unlease(peer)
+      if (isCommon(peer)) continue
+      peer.zone.enter()
+      unlease(peer)
+      peer.zone.leave()
     }
     for (const [name, { sent }] of before) if (sent !== 'nothing') this.#left.add(name)
   }
@@ -160,9 +165,7 @@ export class Ledger {
         const own = told.get(name)
         if (own) {
           entry.sent = own.update
-          if (own.update.limit > 0) {
-            zone.peers.lease[entry.peer.index] = allowed(own.update, own.lease, heard.peers.get(name)) + 1
-          }
+          if (own.update.limit > 0) lease(entry.peer, allowed(own.update, own.lease, heard.peers.get(name)))
         } else if (heard.fresh) entry.sent = 'nothing'
         const record = heard.peers.get(name)
         if (heard.fresh) entry.heard = undefined
@@ -237,8 +240,7 @@ export class Ledger {
     const { zone } = this.#upstream
     zone.enter()
     for (const { peer } of this.#entries.values()) {
-      const { max_conns, max_conns_scope } = peer.options
-      if (max_conns_scope === 'fleet') zone.peers.lease[peer.index] = fairLease(max_conns, members) + 1
+      if (isCommon(peer)) lease(peer, fairLease(peer.options.max_conns, members))
     }
     zone.leave()
   }
@@ -246,8 +248,7 @@ export class Ledger {
   /** Whether there is a limit that is the fleet's, and nothing of it is leased yet. */
   get without(): boolean {
     const peers = Array.from(this.#entries.values(), ({ peer }) => peer)
-    const common = peers.filter(({ options }) => options.max_conns_scope === 'fleet')
-    return common.some(({ zone, index }) => zone.peers.lease[index]! <= 1)
+    return peers.filter(isCommon).some((peer) => (leased(peer) ?? 0) === 0)
   }
 
   /**
@@ -282,30 +283,14 @@ export class Ledger {
     this.cutOff()
     if (shared) return
     zone.enter()
-    for (const { peer } of this.#entries.values()) zone.peers.lease[peer.index] = 0
+    for (const { peer } of this.#entries.values()) unlease(peer)
     zone.leave()
   }
 
   /** @returns undefined where nothing has been heard of the peer */
   about(peer: Peer, now: number): FleetPeerFacts | undefined {
     const entry = this.#byIndex.get(peer.index)
-    return entry?.heard && this.#facts(entry, entry.heard, now)
-  }
-
-  #facts({ peer }: Entry, record: PeerRecord, now: number): FleetPeerFacts {
-    const { stuckCount, stuckStart, lease } = peer.zone.peers
-    const { index } = peer
-    return {
-      members: record.members,
-      answers: record.answers,
-      good: record.good,
-      average: record.weight > 0 ? record.weighted / record.weight : undefined,
-      conns: record.conns,
-      stuck: stuckCount[index]!,
-      stuckAge: Math.max(0, stuckCount[index]! * now - stuckStart[index]!),
-      lease: lease[index]! > 0 ? lease[index]! - 1 : undefined,
-      ejections: record.ejections,
-    }
+    return entry?.heard && peerFacts(entry.peer, entry.heard, now)
   }
 
   /** Whether the other instances have none of its peers, as when two apps use one name. */
@@ -315,44 +300,10 @@ export class Ledger {
     return heard.length > 0 && heard.every((record) => record?.members === 1)
   }
 
-  #unlease({ zone, index }: Peer): void {
-    zone.enter()
-    zone.peers.lease[index] = 0
-    zone.leave()
-  }
-
   #countStuck(): void {
     const { zone } = this.#upstream
     let count = 0
     for (const { peer } of this.#entries.values()) if (zone.peers.stuckCount[peer.index]! > 0) count += 1
     zone.set('stuckPeers', count)
   }
-}
-
-/**
- * How many may be in progress from now on. What is in progress counts as leased even where that makes more than the limit
- * in all, as after an instance was thought dead; then nothing more is begun until enough has ended.
- */
-function allowed({ limit, want }: Update, leased: number, record: PeerRecord | undefined): number {
-  const others = record === undefined ? 0 : record.leased - leased
-  return Math.max(0, Math.min(leased, want, limit - others))
-}
-
-const leaving: Update = {
-  leaves: true,
-  answers: 0,
-  good: 0,
-  ejections: 0,
-  values: 0,
-  valueSum: 0,
-  valueAge: 0,
-  stuck: 0,
-  stuckAge: 0,
-  weight: 0,
-  average: 0,
-  conns: 0,
-  limit: 0,
-  have: 0,
-  want: 0,
-  need: 0,
 }
