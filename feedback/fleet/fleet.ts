@@ -2,20 +2,16 @@ import { randomBytes } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
-import { audit, auditFields } from './audit.ts'
 import type { Board } from './board.ts'
-import { departure } from './departure.ts'
-import { exchange } from './exchange.ts'
 import type { FleetFacts, FleetGroupFacts, FleetPeerFacts, FleetSamples } from './facts.ts'
-import { type GroupKeys, groupKeys } from './keys.ts'
-import { Ledger, type Telling } from './ledger.ts'
+import { FleetLines } from './fleet-lines.ts'
+import type { GroupKeys } from './keys.ts'
 import { Link, type LinkEnv } from './link.ts'
 import type { FleetOptions } from './options.ts'
-import { peerId } from './peer-id.ts'
-import { readRoster, roster, rosterEvery } from './roster.ts'
 import { Samples } from './samples.ts'
 import type { Script } from './script.ts'
-import { packUpdates, readHeard } from './wire.ts'
+import { type Fellowship, SharedGroup } from './shared-group.ts'
+import { Tally } from './tally.ts'
 
 /** Time, dice, and something to wait with. */
 export interface FleetEnv extends LinkEnv {
@@ -28,26 +24,6 @@ export interface FleetEnv extends LinkEnv {
 
 /** By so much of it an interval is shorter or longer, so that instances do not come in step. */
 const jitter = 0.1
-/** It is said that the shared state was lost at most so often, milliseconds. */
-const lossEvery = 60_000
-/** After so many times `ttl` of which nothing was shared it is said that nothing is. */
-const aloneTimes = 3
-
-interface Shared {
-  readonly ledger: Ledger
-  readonly keys: GroupKeys
-  /** Whether an exchange is under way. */
-  pending: boolean
-  /** Since when the others have had none of its peers, monotonic milliseconds; undefined: they have some. */
-  aloneAt: number | undefined
-  saidAlone: boolean
-  /** When it is next looked whether all that is kept of it is right, monotonic milliseconds, and from which peer on. */
-  auditAt: number
-  auditFrom: number
-  /** Who shares it, as it was last asked for, and when that was; undefined: never. */
-  roster: readonly string[]
-  rosterAt: number | undefined
-}
 
 /**
  * All instances that balance the same groups, as this one knows them: tells them what it has seen and takes in what they
@@ -60,28 +36,36 @@ export class Fleet implements FleetFacts, Board {
   readonly #env: FleetEnv
   readonly #link: Link
   readonly #samples: Samples
+  readonly #tally = new Tally()
+  readonly #fellowship: Fellowship
   readonly #records = new Set<(upstream: Upstream, records: ReadonlyMap<string, Buffer>) => void>()
   /** By lower-case name. */
-  #groups = new Map<string, Shared>()
+  #groups = new Map<string, SharedGroup>()
   #cancel: (() => void) | undefined
   #stopped = false
-  #exchanges = 0
-  #failures = 0
-  #roundTripMs: number | undefined
-  #fault: string | undefined
   #required: boolean
-  /** When anything was heard last, monotonic milliseconds; undefined: never. */
-  #heardAt: number | undefined
-  #saidLossAt = Number.NEGATIVE_INFINITY
 
   /** @param before the fleet in whose place this one comes: what it heard last counts for readiness */
   constructor(options: FleetOptions, env: FleetEnv, before?: Fleet) {
     this.options = options
     this.#env = env
     this.#required = options.required
-    this.#heardAt = before?.silence === undefined ? undefined : env.now() - before.silence
+    this.#tally.heardAt = before?.silence === undefined ? undefined : env.now() - before.silence
     this.id = `${options.name}~${randomBytes(4).toString('hex')}`
     this.#link = new Link(options, env)
+    this.#fellowship = {
+      options,
+      id: this.id,
+      keep: this.keep,
+      env,
+      link: this.#link,
+      lines: new FleetLines(options.group, this.#link.name, env),
+      tally: this.#tally,
+      reset: () => this.#samples.forget(),
+      records: (upstream, records) => {
+        for (const hear of this.#records) hear(upstream, records)
+      },
+    }
     this.#samples = new Samples(options.name, {
       ...env,
       run: (script, keys, args) => this.#link.run(script, keys, args),
@@ -90,7 +74,7 @@ export class Fleet implements FleetFacts, Board {
       if (!up) this.#samples.forget()
       // The others wait for what there is to tell as much as this one for them.
       if (up) {
-        this.#heardAt = env.now()
+        this.#tally.heardAt = env.now()
         this.#tick()
       } else for (const { ledger } of this.#groups.values()) ledger.takeFair()
     })
@@ -110,14 +94,9 @@ export class Fleet implements FleetFacts, Board {
         this.#groups.set(name, known)
         continue
       }
-      const keys = groupKeys(this.options.prefix, this.options.group, name)
-      const ledger = new Ledger(upstream, this.options.ttl)
-      const shared = { ledger, keys, pending: false, aloneAt: undefined, saidAlone: false }
-      const auditFrom = Math.floor(this.#env.random() * 1000)
-      const asked = { auditAt: this.#nextAudit(1), auditFrom, roster: [], rosterAt: undefined }
-      this.#groups.set(name, { ...shared, ...asked })
+      this.#groups.set(name, new SharedGroup(upstream, this.#fellowship))
     }
-    for (const shared of before.values()) void this.#depart(shared, false)
+    for (const shared of before.values()) void shared.depart(false)
     this.#samples.use(
       Array.from(this.#groups.values(), ({ ledger, keys }) => ({
         upstream: ledger.upstream,
@@ -149,7 +128,7 @@ export class Fleet implements FleetFacts, Board {
     // What is still to be heard must not be taken in any more.
     const groups = this.#groups
     this.#groups = new Map()
-    const departures = Array.from(groups.values(), (shared) => this.#depart(shared, replaced))
+    const departures = Array.from(groups.values(), (shared) => shared.depart(replaced))
     await Promise.all([...departures, this.#samples.stop()])
     await this.#link.stop()
   }
@@ -175,122 +154,7 @@ export class Fleet implements FleetFacts, Board {
     // Redis may be found again while it is being left.
     if (this.#stopped) return
     this.#arm()
-    for (const shared of this.#groups.values()) {
-      const { ledger, pending } = shared
-      if (this.#env.now() - (ledger.heardAt ?? Number.NEGATIVE_INFINITY) > this.options.ttl) ledger.cutOff()
-      if (pending) continue
-      if (this.#link.up) void this.#exchange(shared)
-      else {
-        ledger.skip()
-        // An answer may just have been on its way when Redis was lost, and a reload may have brought another limit.
-        ledger.takeFair()
-      }
-    }
-  }
-
-  async #exchange(shared: Shared): Promise<void> {
-    const { ledger, keys } = shared
-    const { now } = this.#env
-    const { ttl } = this.options
-    const startedAt = now()
-    const telling = ledger.gather(startedAt)
-    shared.pending = true
-    try {
-      const args = [
-        this.keep,
-        this.id,
-        ttl,
-        ledger.epoch,
-        ledger.version,
-        telling.requests,
-        telling.retries,
-        ledger.mostMembers,
-        keys.told,
-        ...packUpdates(telling.updates),
-      ]
-      const names = [keys.state, keys.changed, keys.members, keys.told + this.id]
-      const heard = readHeard(await this.#link.run(exchange, names, args), telling.updates)
-      const endedAt = now()
-      this.#exchanges += 1
-      this.#roundTripMs = endedAt - startedAt
-      this.#fault = undefined
-      this.#heardAt = endedAt
-      // A reload may have taken the group away meanwhile.
-      if (this.#groups.get(ledger.upstream.name.toLowerCase()) !== shared) return
-      const { resets } = ledger
-      ledger.hear(telling, heard, (startedAt + endedAt) / 2, endedAt)
-      if (ledger.resets > resets) {
-        this.#warnLoss(endedAt)
-        this.#samples.forget()
-      }
-      this.#warnAlone(shared, endedAt)
-      if (heard.probes.size > 0) for (const hear of this.#records) hear(ledger.upstream, heard.probes)
-      if (endedAt >= shared.auditAt) void this.#audit(shared)
-    } catch (error) {
-      this.#lost(ledger, telling, error)
-    } finally {
-      shared.pending = false
-    }
-  }
-
-  /** All instances together look at a group about as often, however many there are; what is wrong may be their number. */
-  #nextAudit(members: number): number {
-    const times = Math.min(50, Math.max(1, members / 4))
-    return this.#env.now() + this.options.ttl * times * (0.5 + this.#env.random())
-  }
-
-  async #audit(shared: Shared): Promise<void> {
-    const { ledger, keys } = shared
-    const { peers, backups } = ledger.upstream
-    const names = [...peers, ...backups].map(peerId)
-    const fields = auditFields(names, shared.auditFrom, ledger.members)
-    shared.auditFrom += fields.length
-    shared.auditAt = this.#nextAudit(ledger.members)
-    try {
-      await this.#link.run(audit, [keys.state, keys.changed, keys.members], [this.keep, keys.told, ...fields])
-    } catch {
-      // An exchange that fails says so, and the next time will do.
-    }
-  }
-
-  #lost(ledger: Ledger, telling: Telling, error: unknown): void {
-    this.#failures += 1
-    this.#fault = error instanceof Error ? error.message : String(error)
-    ledger.lose(telling)
-  }
-
-  async #depart({ ledger, keys }: Shared, replaced: boolean): Promise<void> {
-    ledger.end(replaced)
-    if (!this.#link.up) return
-    try {
-      await this.#link.run(departure, [keys.state, keys.changed, keys.members], [this.keep, this.id])
-    } catch {
-      // Its parts go after `ttl`.
-    }
-  }
-
-  /** Of all groups together: they are lost together. */
-  #warnLoss(now: number): void {
-    if (now - this.#saidLossAt < lossEvery) return
-    this.#saidLossAt = now
-    this.#env.say('warn', `fleet: what was shared is gone from ${this.#link.name}; beginning anew`)
-  }
-
-  #warnAlone(shared: Shared, now: number): void {
-    if (!shared.ledger.alone) {
-      shared.aloneAt = undefined
-      return
-    }
-    shared.aloneAt ??= now
-    if (shared.saidAlone || now - shared.aloneAt < aloneTimes * this.options.ttl) return
-    shared.saidAlone = true
-    const { name } = shared.ledger.upstream
-    const { group } = this.options
-    this.#env.say(
-      'warn',
-      `fleet: no other instance of group "${group}" has a peer of upstream "${name}" that this one has; ` +
-        'where several apps use one Redis, each needs a group of its own',
-    )
+    for (const shared of this.#groups.values()) shared.round()
   }
 
   // For the admin server.
@@ -311,7 +175,7 @@ export class Fleet implements FleetFacts, Board {
     return this.#link.since
   }
   get error(): string | undefined {
-    return this.#link.error ?? this.#fault
+    return this.#link.error ?? this.#tally.fault
   }
   get required(): boolean {
     return this.#required
@@ -320,9 +184,10 @@ export class Fleet implements FleetFacts, Board {
     return this.#link.refused
   }
   get silence(): number | undefined {
-    if (this.#heardAt === undefined) return undefined
+    const { heardAt } = this.#tally
+    if (heardAt === undefined) return undefined
     // Where nothing is shared there is nothing to be heard.
-    return this.up && this.#groups.size === 0 ? 0 : this.#env.now() - this.#heardAt
+    return this.up && this.#groups.size === 0 ? 0 : this.#env.now() - heardAt
   }
   get interval(): number {
     return this.options.interval
@@ -331,44 +196,28 @@ export class Fleet implements FleetFacts, Board {
     return this.options.ttl
   }
   get exchanges(): number {
-    return this.#exchanges
+    return this.#tally.exchanges
   }
   get failures(): number {
-    return this.#failures
+    return this.#tally.failures
   }
   get losses(): number {
     return this.#link.losses
   }
   get roundTripMs(): number | undefined {
-    return this.#roundTripMs
+    return this.#tally.roundTripMs
   }
 
   upstream(upstream: Upstream): FleetGroupFacts | undefined {
-    const { ledger } = this.#groups.get(upstream.name.toLowerCase()) ?? {}
-    if (ledger === undefined) return undefined
-    const { members, heardAt, resets } = ledger
-    return { members, age: heardAt === undefined ? undefined : this.#env.now() - heardAt, resets }
+    return this.#shared(upstream)?.facts
   }
 
   roster(upstream: Upstream): readonly string[] {
-    const shared = this.#groups.get(upstream.name.toLowerCase())
-    if (shared === undefined || !this.#link.up) return []
-    if (this.#env.now() - (shared.rosterAt ?? Number.NEGATIVE_INFINITY) >= rosterEvery)
-      void this.#list(shared)
-    return shared.roster
-  }
-
-  async #list(shared: Shared): Promise<void> {
-    shared.rosterAt = this.#env.now()
-    try {
-      shared.roster = readRoster(await this.#link.run(roster, [shared.keys.members], [this.options.ttl]))
-    } catch {
-      // An exchange that fails says so, and the next time will do.
-    }
+    return this.#shared(upstream)?.roster ?? []
   }
 
   peer(upstream: Upstream, peer: Peer): FleetPeerFacts | undefined {
-    return this.#groups.get(upstream.name.toLowerCase())?.ledger.about(peer, this.#env.now())
+    return this.#shared(upstream)?.ledger.about(peer, this.#env.now())
   }
 
   samples(
@@ -378,6 +227,10 @@ export class Fleet implements FleetFacts, Board {
     to: number,
   ): Promise<FleetSamples | undefined> {
     return this.#samples.hear(upstream, tracks, from, to)
+  }
+
+  #shared(upstream: Upstream): SharedGroup | undefined {
+    return this.#groups.get(upstream.name.toLowerCase())
   }
 
   // For probes.
@@ -401,7 +254,7 @@ export class Fleet implements FleetFacts, Board {
   }
 
   keys(upstream: Upstream): GroupKeys | undefined {
-    return this.#groups.get(upstream.name.toLowerCase())?.keys
+    return this.#shared(upstream)?.keys
   }
 
   run(
