@@ -8,9 +8,11 @@ import { attemptReasons, denialReasons, signalReasons } from '../../../feedback/
 import { ignore } from '../../../feedback/report.ts'
 import { negotiate } from '../../../sidecar/admin/exposition.ts'
 import type { Facts } from '../../../sidecar/admin/facts.ts'
+import { groupSamplers } from '../../../sidecar/admin/group-samples.ts'
 import { scrape } from '../../../sidecar/admin/metrics.ts'
+import { peerSamplers } from '../../../sidecar/admin/peer-samples.ts'
+import { programNumbers } from '../../../sidecar/admin/program-samples.ts'
 import { prometheusResponse } from '../../../sidecar/admin/prometheus.ts'
-import { groupSamplers, peerSamplers, programNumbers } from '../../../sidecar/admin/samples.ts'
 import { read } from './checker.ts'
 import { facts, fleet, group, groupOf, now, peer, shadow, wall } from './facts.ts'
 

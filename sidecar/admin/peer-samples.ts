@@ -1,142 +1,19 @@
 import { type Exemplar, exemplarSize, readExemplar } from '../../feedback/exemplar.ts'
-import { latencyBucketsMs, type PeerField } from '../../feedback/fields.ts'
-import type { FleetGroupFacts } from '../../feedback/fleet/facts.ts'
+import type { PeerField } from '../../feedback/fields.ts'
 import { connsLimit, downtime, throttle } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
-import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
+import { attemptReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
 import { reporting } from '../../feedback/report.ts'
-import type { Track } from '../../feedback/track.ts'
-import type { Upstream } from '../../feedback/upstream.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
-import { type Exposition, escapeLabel } from './exposition.ts'
-import type { Facts, ShadowFacts } from './facts.ts'
-import { fleetGroupNumbers, fleetNumbers, fleetPeerNumbers } from './fleet-samples.ts'
-import { unreadiness } from './health.ts'
+import type { Exposition } from './exposition.ts'
+import { fleetPeerNumbers } from './fleet-samples.ts'
+import { latencyBounds } from './latency-bounds.ts'
 import { type Series, sum } from './series.ts'
 
 /*
- * Where the numbers of the table of metrics (feedback/metrics-table.ts) come from: by name, how the samples are read.
- * Name, type, help and labels are the table's.
+ * Where the numbers of a peer in the table of metrics (feedback/metrics-table.ts) come from: by name,
+ * how the samples are read. Name, type, help and labels are the table's.
  */
-
-/** Of the program as a whole; undefined leaves the sample out. */
-export const programNumbers: ReadonlyMap<string, (facts: Facts) => number | undefined> = new Map([
-  ['evenkeel_connections_accepted_total', (facts: Facts) => facts.connections().accepted],
-  ['evenkeel_connections_dropped_total', (facts: Facts) => facts.connections().dropped],
-  ['evenkeel_connections_active', (facts: Facts) => facts.connections().active],
-  ['evenkeel_connections_idle', (facts: Facts) => facts.connections().idle],
-  ['evenkeel_threads', (facts: Facts) => facts.threads().running],
-  ['evenkeel_threads_replaced_total', (facts: Facts) => facts.threads().replaced],
-  ['evenkeel_ready', (facts: Facts) => (unreadiness(facts) === undefined ? 1 : 0)],
-  ['evenkeel_config_generation', (facts: Facts) => facts.generation()],
-  ['evenkeel_config_loaded_timestamp_seconds', (facts: Facts) => facts.loadedAt() / 1000],
-  ['evenkeel_config_last_reload_successful', (facts: Facts) => (facts.lastReload()?.ok === false ? 0 : 1)],
-  ...Array.from(fleetNumbers, ([name, read]): [string, (facts: Facts) => number | undefined] => [
-    name,
-    (facts) => {
-      const fleet = facts.fleet()
-      return fleet && read(fleet)
-    },
-  ]),
-])
-
-/** What is told of a group. */
-export interface GroupSeries {
-  readonly upstream: Upstream
-  /** Undefined where the group is not shared. */
-  readonly fleet: FleetGroupFacts | undefined
-  /** Undefined where no method is tried. */
-  readonly shadow: ShadowFacts | undefined
-}
-
-/** Upper bounds of the histograms in seconds. */
-const bounds = latencyBucketsMs.map((ms) => ms / 1000)
-
-/** Adds the samples of a group: none, where there is nothing to tell. */
-export type GroupSampler = (out: Exposition, name: string, group: GroupSeries) => void
-
-/** One sample a group. @param read undefined leaves the group out */
-function sampleOf(read: (group: GroupSeries) => number | undefined): GroupSampler {
-  return (out, name, group) => {
-    const value = read(group)
-    if (value !== undefined) out.sample(name, `{upstream="${escapeLabel(group.upstream.name)}"}`, value)
-  }
-}
-
-const ofGroup = (read: (zone: Zone) => number) => sampleOf(({ upstream }) => read(upstream.zone))
-const ofShadow = (read: (shadow: ShadowFacts) => number) => sampleOf(({ shadow }) => shadow && read(shadow))
-
-export const groupSamplers: ReadonlyMap<string, GroupSampler> = new Map([
-  ['evenkeel_upstream_requests_total', ofGroup((zone) => zone.get('requests'))],
-  ['evenkeel_upstream_attempts_total', ofGroup((zone) => zone.get('tries'))],
-  ['evenkeel_upstream_retries_total', ofGroup((zone) => zone.get('retries'))],
-  ['evenkeel_upstream_retries_waiting', ofGroup((zone) => zone.get('retriesWaiting'))],
-  ['evenkeel_upstream_idle_connections', ofGroup((zone) => zone.get('keepalive'))],
-  ['evenkeel_upstream_denials_total', denials],
-  ['evenkeel_upstream_responses_total', answers],
-  ['evenkeel_upstream_request_seconds', requestTimes],
-  ['evenkeel_upstream_rescued_total', ofTrack((track) => track.get('rescued'))],
-  ['evenkeel_upstream_hidden_failures_total', ofTrack((track) => track.get('hidden'))],
-  ['evenkeel_upstream_judged_attempts_total', ofTrack((track) => track.get('judged'))],
-  ['evenkeel_upstream_failed_attempts_total', ofTrack((track) => track.get('bad'))],
-  ['evenkeel_upstream_split_total', ofTrack((track) => track.get('split'))],
-  ['evenkeel_upstream_split_fallbacks_total', ofTrack((track) => track.get('fallbacks'))],
-  ['evenkeel_upstream_shadow_picks_total', ofShadow(({ picks }) => picks)],
-  ['evenkeel_upstream_shadow_same_total', ofShadow(({ same }) => same)],
-  ['evenkeel_upstream_picked_expected_seconds_total', ofShadow(({ pickedMs }) => pickedMs / 1000)],
-  ['evenkeel_upstream_shadow_expected_seconds_total', ofShadow(({ shadowMs }) => shadowMs / 1000)],
-  ...Array.from(fleetGroupNumbers, ([name, read]): [string, GroupSampler] => [
-    name,
-    sampleOf(({ fleet }) => fleet && read(fleet)),
-  ]),
-])
-
-/** One sample a track of the group. */
-function ofTrack(read: (track: Track) => number): GroupSampler {
-  return (out, name, { upstream }) => {
-    for (const track of upstream.tracks.values()) out.sample(name, trackLabels(upstream, track), read(track))
-  }
-}
-
-function trackLabels(upstream: Upstream, track: Track): string {
-  return `{upstream="${escapeLabel(upstream.name)}",track="${escapeLabel(track.name)}"}`
-}
-
-/** Statuses that are told from the start, so that rates see the first of them: success, and what alerts look for. */
-const awaited = [200, 499, 500, 502, 503, 504]
-
-/** Any other status could come, so of those only what was seen is told. */
-function answers(out: Exposition, name: string, { upstream }: GroupSeries): void {
-  for (const track of upstream.tracks.values()) {
-    const labels = trackLabels(upstream, track).slice(0, -1)
-    const { responses } = track
-    for (const code of awaited) out.sample(name, `${labels},code="${code}"}`, responses.get(code) ?? 0)
-    for (const [code, count] of responses) {
-      if (!awaited.includes(code)) out.sample(name, `${labels},code="${code === 0 ? 'xxx' : code}"}`, count)
-    }
-  }
-}
-
-function requestTimes(out: Exposition, name: string, { upstream }: GroupSeries): void {
-  for (const track of upstream.tracks.values()) {
-    const labels = trackLabels(upstream, track).slice(0, -1)
-    const seconds = track.get('requestMs') / 1000
-    out.histogram(
-      name,
-      labels,
-      bounds,
-      (at) => track.duration(at),
-      seconds,
-      (at) => track.exemplar(at),
-    )
-  }
-}
-
-function denials(out: Exposition, name: string, { upstream }: GroupSeries): void {
-  const labels = `{upstream="${escapeLabel(upstream.name)}",reason="`
-  for (const [d, reason] of denialReasons.entries())
-    out.sample(name, `${labels}${reason}"}`, upstream.zone.denials[d]!)
-}
 
 /** Adds the samples of a peer: none, where there is nothing to tell. */
 export type PeerSampler = (out: Exposition, name: string, series: Series, now: number) => void
@@ -170,7 +47,14 @@ function histogram(
     const seconds = sum(series, total(series.zone)) / 1000
     const kept = exemplars?.(series.zone)
     const bucket = (at: number) => sum(series, columns[at]!)
-    out.histogram(name, series.labels, bounds, bucket, seconds, kept && ((at) => newest(series, kept[at]!)))
+    out.histogram(
+      name,
+      series.labels,
+      latencyBounds,
+      bucket,
+      seconds,
+      kept && ((at) => newest(series, kept[at]!)),
+    )
   }
 }
 
