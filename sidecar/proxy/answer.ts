@@ -57,6 +57,8 @@ function readAhead(exchange: Exchange, head: ResponseHead): number {
   let { buffering } = settings
   const { headers } = head
   for (let i = 0; i < headers.length; i += 2) {
+    const { length } = headers[i]!
+    if (length !== 17 && length !== 12) continue
     const lower = headers[i]!.toLowerCase()
     if (lower === 'x-accel-buffering')
       buffering = headers[i + 1] === 'yes' || (buffering && headers[i + 1] !== 'no')

@@ -83,18 +83,16 @@ export class Try implements ExchangeEvents, Waiting {
    * Sends the request.
    * @param reused an idle connection to the peer; undefined opens one
    * @param head request line and headers with the final empty line, latin1
-   * @param chunked whether the body goes in chunks
    */
   start(
     peer: Peer,
     reused: Connection | undefined,
     head: string,
     body: RequestBody | Buffer | undefined,
-    chunked: boolean,
   ): Promise<TryResult> {
     this.#head = head
     this.#body = body
-    this.#chunked = chunked
+    this.#chunked = body !== undefined && !Buffer.isBuffer(body) && body.length === undefined
     return new Promise((resolve) => {
       this.#settle = resolve
       if (reused) {
@@ -193,9 +191,8 @@ export class Try implements ExchangeEvents, Waiting {
       this.#close()
       return
     }
-    this.#count()
-    this.finished = true
     this.#close()
+    this.finished = true
     if (this.#sink) this.#sink.end(trailers)
     else this.#earlyEnd = { trailers }
   }

@@ -71,11 +71,6 @@ export class RequestBody {
     return (this.#replayable || !this.#begun) && this.#fault === undefined
   }
 
-  /** Bytes held; the whole length when `complete`. */
-  get heldBytes(): number {
-    return this.#heldBytes
-  }
-
   get fault(): BodyFault | undefined {
     return this.#fault
   }

@@ -28,7 +28,7 @@ export class Exchange {
   #handled = false
   /** Whether it is this side that breaks the response off. */
   #cut = false
-  #done: (exchange: Exchange) => void
+  readonly #done: (exchange: Exchange) => void
 
   /**
    * @param settings what holds until a location is known
@@ -89,7 +89,7 @@ export class Exchange {
   /** The work on the request is over: no attempt runs and nothing more will be written. */
   handled(): void {
     this.#handled = true
-    if (this.#finished) this.#report()
+    if (this.#finished) this.#done(this)
   }
 
   /**
@@ -131,12 +131,6 @@ export class Exchange {
     call.endedAt = monotonic()
     call.completed = !this.gone
     call.bytesSent = bytesSent
-    if (this.#handled) this.#report()
-  }
-
-  #report(): void {
-    const done = this.#done
-    this.#done = () => {}
-    done(this)
+    if (this.#handled) this.#done(this)
   }
 }

@@ -145,7 +145,7 @@ class Run {
       sendTimeout: settings.proxySendTimeout,
       readTimeout: settings.readTimeout,
       maxHead: settings.bufferSize,
-      method: settings.method?.(call) || call.method,
+      method: this.#head.method,
       upgrade: this.#head.upgrade,
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
@@ -171,9 +171,7 @@ class Run {
     const stay = this.#exchange.onLeave(() => {
       if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
     })
-    const chunked =
-      this.#body !== undefined && !Buffer.isBuffer(this.#body) && this.#body.length === undefined
-    const result = await trial.start(peer, reused, head, this.#body, chunked)
+    const result = await trial.start(peer, reused, head, this.#body)
     stay()
     return result
   }

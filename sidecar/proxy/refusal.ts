@@ -26,7 +26,7 @@ export function refuse({ connection, address }: Client, what: Unserved): Call {
  * @param method of what it answers, as far as that could be read
  */
 export function plainResponse(status: number, method: string): string {
-  const phrase = statusPhrase(status) ?? 'Bad Request'
+  const phrase = statusPhrase(status)!
   const body = `${status} ${phrase}\n`
   return (
     `HTTP/1.1 ${status} ${phrase}\r\nServer: evenkeel\r\nContent-Type: text/plain\r\n` +

@@ -60,7 +60,7 @@ function cleanHeaders(raw: readonly string[], spec: ListenSpec): readonly string
 }
 
 /** Address of a client's socket: `unix:` for one without an IP address. */
-export function clientAddress(socket: Socket): string {
+function clientAddress(socket: Socket): string {
   return socket.remoteAddress === undefined ? 'unix:' : plainAddress(socket.remoteAddress)
 }
 

@@ -220,7 +220,8 @@ function fitForField(text: string): string {
 }
 
 function has(headers: readonly string[], name: string): boolean {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i]!.toLowerCase() === name) return true
+  for (let i = 0; i < headers.length; i += 2)
+    if (headers[i]!.length === name.length && headers[i]!.toLowerCase() === name) return true
   return false
 }
 

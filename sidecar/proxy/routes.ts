@@ -94,19 +94,11 @@ export class Router {
    * could read in two ways is refused.
    */
   admit(key: string, call: Call): Admission {
-    const refused = (refusal: number, host = ''): Admission => ({
-      server: this.find(key, host, call),
-      refusal,
-    })
+    const refused = (refusal: number): Admission => ({ server: this.find(key, '', call), refusal })
     const hosts = hostFields(call)
     const host = hosts.length === 1 ? parseHost(hosts[0]!) : undefined
     const hostless = hosts.length === 0 && call.httpVersion !== '1.1'
     if (host === undefined && !hostless) return refused(400)
-    // Of other codings, and of this one in HTTP/1.0, parsers disagree about where the body ends.
-    const coding = call.header('transfer-encoding')
-    if (coding !== undefined && (lowerCase(coding) !== 'chunked' || call.httpVersion !== '1.1')) {
-      return refused(400, host)
-    }
     // The server decides how the path is read, and a target with a host in it decides the server.
     const early = parseTarget(call.target)
     const named = early?.authority === undefined ? host : parseHost(early.authority)

@@ -211,5 +211,5 @@ function refusalText(status: number): string {
   if (status === 414) return 'client sent too long URI'
   if (status === 431) return 'client sent too large header line, or too many of them'
   if (status === 405) return `client sent a method that is not allowed`
-  return 'client sent invalid host, target or transfer-encoding'
+  return 'client sent invalid host or target'
 }

@@ -43,7 +43,6 @@ export class ClientResponse {
   /** What waits to go out with what comes next. */
   #pending = ''
   #held = false
-  #settling = false
   #listeners: (() => void)[] | undefined = undefined
 
   constructor(socket: Socket, head: ClientHead, end: ResponseEnd) {
@@ -189,11 +188,8 @@ export class ClientResponse {
   #settle(): void {
     if (this.closed) return
     if (this.#socket.writableLength > 0) {
-      if (this.#settling) return
-      this.#settling = true
       // An empty write is called back after all before it, whether or not `drain` will be told of.
       this.#socket.write('', (error) => {
-        this.#settling = false
         // What a connection takes with it as it breaks has not been handed to anybody.
         if (!error && this.#socket.writableLength === 0) this.#settle()
       })

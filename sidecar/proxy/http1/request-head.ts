@@ -44,7 +44,7 @@ const requestLine = /^([A-Z][A-Z0-9_-]*) ([^\x00-\x20\x7f]+) HTTP\/([0-9])\.([0-
 export function readRequestHead(text: string): ClientHead | Unserved {
   let end = text.indexOf('\r\n')
   if (end < 0) end = text.length
-  const line = requestLine.exec(end === text.length ? text : text.slice(0, end))
+  const line = requestLine.exec(text.slice(0, end))
   if (!line) return unserved(400, 'invalid request line')
   const method = line[1]!
   const target = line[2]!

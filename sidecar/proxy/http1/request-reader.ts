@@ -101,5 +101,5 @@ const firstLetters = /^[A-Z][A-Z0-9_-]*(?: |$)/
 /** Whether bytes may be the beginning of a request line. */
 function mayBegin(rest: Buffer, from: number): boolean {
   const text = rest.toString('latin1', from, from + 32)
-  return text === '\r' || firstLetters.test(text) || /^[A-Z][A-Z0-9_-]{31}$/.test(text)
+  return text === '\r' || firstLetters.test(text)
 }
