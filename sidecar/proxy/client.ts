@@ -70,9 +70,10 @@ export class Client implements ClientEvents {
     this.#host.handler.malformed(refuse(this, what), this.spec.settings, what.why)
   }
 
-  malformed(connection: ClientConnection, status: number): void {
+  malformed(connection: ClientConnection, status: number, why: string): void {
     const { current } = this
     if (!current) return
+    this.#host.handler.unreadable(current, why)
     const { response, call } = current
     // It can be answered only if nothing has been said yet.
     if (response.headersSent) {

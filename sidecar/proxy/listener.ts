@@ -37,6 +37,8 @@ export interface Handler {
    * @param why for the error log
    */
   malformed(call: Call, settings: Settings, why: string): void
+  /** The body of a request is none. @param why for the error log */
+  unreadable(exchange: Exchange, why: string): void
   /** An address that is listened on no more has no connection any more. */
   closed(key: string): void
 }

@@ -90,6 +90,10 @@ export class Serving implements Handler {
     publishRequest(call)
   }
 
+  unreadable({ call }: Exchange, why: string): void {
+    this.#env.note(call, `client sent a body that cannot be read: ${why}`)
+  }
+
   /** Its routes would keep everything that they lead to. */
   closed(key: string): void {
     this.#routers.delete(key)

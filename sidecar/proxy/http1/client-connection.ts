@@ -22,8 +22,11 @@ export interface ClientEvents {
   request(connection: ClientConnection, request: ClientRequest, response: ClientResponse): void
   /** What came is no request that can be served. It is answered by whoever is told, with `refuse`. */
   unserved(connection: ClientConnection, what: Unserved): void
-  /** The body of the request in progress is none: it is answered by whoever is told, where it still can be. */
-  malformed(connection: ClientConnection, status: number): void
+  /**
+   * The body of the request in progress is none: it is answered by whoever is told, where it still can be.
+   * @param why what is wrong with it, for the error log
+   */
+  malformed(connection: ClientConnection, status: number, why: string): void
   /** The client has ended its side while a whole request of its is in progress. @returns whether it still listens */
   left(connection: ClientConnection): boolean
   /** The response is over. */
@@ -140,9 +143,7 @@ export class ClientConnection {
 
   /** Closes it where no request is in progress. */
   closeIdle(): void {
-    if (this.active) return
-    this.#drop()
-    this.socket.destroySoon()
+    if (!this.active) this.#finish()
   }
 
   /** Looks whether the client has taken too long. To be called from time to time. */
@@ -180,9 +181,10 @@ export class ClientConnection {
   #readBody(request: ClientRequest): boolean {
     const { body } = this.#reader
     if (!this.#reader.readBody()) {
-      request.flowing = false
-      if (this.active) this.#events.malformed(this, body.fault === extensionsTooLong ? 413 : 400)
+      if (this.active) this.#events.malformed(this, body.fault === extensionsTooLong ? 413 : 400, body.fault)
       else this.#finish()
+      // Whoever waits for the rest waits in vain.
+      request.abort()
       return false
     }
     // Before anybody is told, who may ask for more.

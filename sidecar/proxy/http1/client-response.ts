@@ -200,6 +200,8 @@ export class ClientResponse {
   }
 
   #send(data: string | Buffer): boolean {
+    // After a refusal the connection is being closed: nothing of a late answer may follow it.
+    if (!this.#socket.writable) return false
     this.bytes += data.length
     return typeof data === 'string' ? this.#socket.write(data, 'latin1') : this.#socket.write(data)
   }

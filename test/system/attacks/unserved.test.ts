@@ -69,7 +69,7 @@ test('a target that is none ends its connection, whatever the method', async () 
 test('who wants to know is told why a request was refused, and a bare line feed is no wait', async () => {
   await using sidecar = await start(
     `error_log stderr info;
-     http { access_log off; server { listen 127.0.0.1:PORT; location / { return 200 ok; } } }`,
+     http { access_log off; server { listen 127.0.0.1:PORT; location / { return 200 ok; } location /b { proxy_pass http://127.0.0.1:9; } } }`,
   )
   const told: readonly (readonly [string, RegExp])[] = [
     ['GET / HTTP/1.1\r\nHost : x\r\n\r\n', /invalid header name, client: 127\.0\.0\.1, .*"GET \/ HTTP/],
@@ -77,6 +77,10 @@ test('who wants to know is told why a request was refused, and a bare line feed 
     [
       'GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       /both content-length/,
+    ],
+    [
+      'POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n',
+      /cannot be read: invalid chunk size, .*"POST \/b/,
     ],
     ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', /\[info\] .*invalid host or target, .*"GET \/%zz/],
   ]

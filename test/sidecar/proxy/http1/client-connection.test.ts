@@ -186,6 +186,44 @@ test('a body that cannot be read is told of, with what came before it', async ()
   }
 })
 
+test('whoever waits for a body that cannot be read hears that it will not come', async () => {
+  const { wire, told } = connected()
+  await feed(wire, [head('POST / HTTP/1.1', 'Transfer-Encoding: chunked'), '2\r\nok\r\n', 'x\r\n'])
+  assert.deepEqual(told, ['malformed 400', 'aborted(ok)'])
+  wire.destroy()
+})
+
+test('nothing follows a refusal, and a client that is let go loses no answer', async () => {
+  let response: ClientResponse | undefined
+  const late = connected({
+    serve: (_, one) => {
+      response = one
+    },
+  })
+  await feed(late.wire, [head('POST / HTTP/1.1', 'Transfer-Encoding: chunked')])
+  late.connection.refuse('refused 400')
+  response?.writeHead(200, 'OK', ['Content-Length', '2'])
+  response?.write(Buffer.from('ok'))
+  response?.end()
+  await turn()
+  assert.equal(late.wire.sent, 'refused 400')
+  assert.equal(late.wire.destroyed, false)
+  late.wire.destroy()
+
+  const sending = connected({
+    serve: (_, one) => {
+      one.writeHead(200, 'OK', ['Content-Length', '0'])
+      one.end()
+    },
+  })
+  await feed(sending.wire, [head('POST / HTTP/1.1', 'Content-Length: 9'), 'part'])
+  sending.connection.closeIdle()
+  await turn()
+  assert.ok(sending.wire.writableEnded)
+  assert.equal(sending.wire.destroyed, false, 'what is still sent is read first')
+  sending.wire.destroy()
+})
+
 test('a body waits until somebody takes it, and no more is read meanwhile than has its place', async () => {
   let request: ClientRequest | undefined
   let response: ClientResponse | undefined
