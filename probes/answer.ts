@@ -1,6 +1,7 @@
 import { monotonic } from '../feedback/clock.ts'
 import type { Ending } from '../feedback/outcome.ts'
 import type { AttemptReason } from '../feedback/reasons.ts'
+import { connectVerdict, lossReason } from '../feedback/socket-error.ts'
 import type { Answer, ProbeFailure } from './probe.ts'
 
 /** Why there is no answer, with what a person may want to read of it. */
@@ -34,27 +35,16 @@ export function mishap(ending: Ending, reason: AttemptReason, detail: string, lo
   return { failure: local ? { ending, reason, local } : { ending, reason }, detail }
 }
 
-/** Errors of connecting that are this machine's and not the peer's. */
-const localErrors = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EAGAIN'])
-
 /** What came in the way of a connection. */
 export function connectMishap(error: NodeJS.ErrnoException): Mishap {
-  const { code = '', message } = error
-  if (code === 'ECONNREFUSED') return mishap('error', 'refused', message)
-  if (code === 'ETIMEDOUT') return mishap('timeout', 'timeout_connect', message)
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return mishap('error', 'dns', message)
-  if (isReset(error)) return mishap('error', 'reset', message)
-  return mishap('error', 'unreachable', message, localErrors.has(code))
+  const { ending, reason, local } = connectVerdict(error)
+  return mishap(ending, reason, error.message, local)
 }
 
 /** What broke a connection before the answer was there; without an error the peer has closed it. */
 export function brokenMishap(error: NodeJS.ErrnoException | undefined): Mishap {
   if (error === undefined) return mishap('error', 'closed', 'connection closed by the peer')
-  return mishap('error', isReset(error) ? 'reset' : 'closed', error.message)
-}
-
-function isReset({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED'
+  return mishap('error', lossReason(error), error.message)
 }
 
 /** Of whatever was thrown. */

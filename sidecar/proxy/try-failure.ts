@@ -1,5 +1,6 @@
 import type { Ending } from '../../feedback/outcome.ts'
 import type { AttemptReason } from '../../feedback/reasons.ts'
+import { connectVerdict, lossReason } from '../../feedback/socket-error.ts'
 import type { BodyFault } from './body.ts'
 
 /** Why a try has no (complete) answer. */
@@ -25,18 +26,9 @@ export function bodyFailure(why: BodyFault): TryFailure {
   return failure('aborted', 'client_abort', detail)
 }
 
-/** Errors of connecting that are this machine's and not the peer's. */
-const localErrors = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM', 'EADDRNOTAVAIL', 'EAGAIN'])
-
 /** There is no connection. */
 export function connectFailure(error: NodeJS.ErrnoException): TryFailure {
-  const code = error.code ?? ''
-  const detail = error.message
-  if (code === 'ECONNREFUSED') return failure('error', 'refused', detail)
-  if (code === 'ETIMEDOUT') return failure('timeout', 'timeout_connect', detail)
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return failure('error', 'dns', detail)
-  if (isReset(error)) return failure('error', 'reset', detail)
-  return { ...failure('error', 'unreachable', detail), local: localErrors.has(code) }
+  return { kind: 'failed', ...connectVerdict(error), detail: error.message }
 }
 
 /**
@@ -44,14 +36,10 @@ export function connectFailure(error: NodeJS.ErrnoException): TryFailure {
  * @param error undefined where the peer closed it in order
  */
 export function lostFailure(error: NodeJS.ErrnoException | undefined): TryFailure {
-  return failure('error', error && isReset(error) ? 'reset' : 'closed', lostDetail(error))
+  return failure('error', lossReason(error), lostDetail(error))
 }
 
 /** How a connection was lost, in words. */
 export function lostDetail(error: NodeJS.ErrnoException | undefined): string {
   return error ? error.message : 'connection closed'
-}
-
-function isReset({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'ECONNRESET' || code === 'EPIPE' || code === 'ECONNABORTED'
 }
