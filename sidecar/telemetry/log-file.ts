@@ -251,6 +251,9 @@ export class LogFile {
   #fail(error: unknown, lost: Buffer, partly = false): void {
     // It stays so where not even the line feed that was to mend it could be written.
     if (partly || lost[0] === 10) this.#torn = true
-    this.#losses.add(countLines(lost), `write() to "${this.path}" failed (${failureText(error)})`)
+    this.#losses.add(
+      countLines(lost) - (lost[0] === 10 ? 1 : 0),
+      `write() to "${this.path}" failed (${failureText(error)})`,
+    )
   }
 }
