@@ -84,7 +84,7 @@ async function join(
   }
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]!}: ${headers[i + 1]!}\r\n`
   call.sentHeaders = headers
-  await tunnel(exchange, trial, attempt, `${text}\r\n`, settings.readTimeout, env.tunnels)
+  await tunnel(exchange, trial, `${text}\r\n`, settings.readTimeout, env.tunnels)
   settle(trial, verdict, undefined)
   finish(exchange, attempt)
   return { kind: 'done' }

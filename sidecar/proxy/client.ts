@@ -49,7 +49,8 @@ export class Client implements ClientEvents {
 
   // What the connection tells.
 
-  request(connection: ClientConnection, request: ClientRequest, response: ClientResponse): void {
+  request(request: ClientRequest, response: ClientResponse): void {
+    const { connection } = this
     const { spec, removed } = this.#place
     const { counts, handler, draining } = this.#host
     counts.active += 1
@@ -66,12 +67,12 @@ export class Client implements ClientEvents {
     handler.serve(exchange, spec.key)
   }
 
-  unserved(_connection: ClientConnection, what: Unserved): void {
+  unserved(what: Unserved): void {
     this.#host.handler.malformed(refuse(this, what), this.spec.settings, what.why)
   }
 
-  malformed(connection: ClientConnection, status: number, why: string): void {
-    const { current } = this
+  malformed(status: number, why: string): void {
+    const { current, connection } = this
     if (!current) return
     this.#host.handler.unreadable(current, why)
     const { response, call } = current

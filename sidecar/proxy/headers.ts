@@ -1,7 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { loadReportFields } from '../../feedback/orca.ts'
 import { type SentRequest, tracing } from '../telemetry/tracing.ts'
-import { hasToken } from './http1/fields.ts'
+import { hasToken, token } from './http1/fields.ts'
 import type { Settings } from './route.ts'
 
 /** Fields of the client's request that concern its connection only, or that the proxy sets itself (RFC 9110 7.6.1). */
@@ -82,16 +82,14 @@ export interface HeadParts {
 /** A variable such as `$uri` can hold decoded line breaks: they would end the field and begin another one. */
 const lineBreak = /[\r\n\0]/
 
-/** A method (RFC 9110 section 9.1): what `proxy_method` yields may hold anything that a variable does. */
-const methodName = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-
 /**
  * Writes the head of a request to a peer: the client's fields but those of its connection, and what
  * `proxy_set_header` says; a field whose value comes out empty is not sent.
  * @returns undefined when a configured value came out with a line break in it, or as a method that is none
  */
 export function requestHead(call: Call, settings: Settings, parts: HeadParts): RequestHead | undefined {
-  if (settings.method !== undefined && !methodName.test(parts.method)) return undefined
+  // What `proxy_method` yields may hold anything that a variable does.
+  if (settings.method !== undefined && !token.test(parts.method)) return undefined
   const set = settings.setHeaders
   let host = call.proxyHost
   let connection: string | undefined

@@ -5,17 +5,12 @@ import { type ClientCounts, Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from './bind.ts'
 import { Client, type Host, type Place } from './client.ts'
 import type { Exchange } from './exchange.ts'
+import type { ConnectionLimits } from './http1/client-connection.ts'
 import { afterReading } from './late.ts'
 import type { Settings } from './route.ts'
 
 /** One address to listen on and what its default server says of connections. */
-export interface ListenSpec extends Bind {
-  /** Milliseconds for a whole request head. */
-  readonly headerTimeout: number
-  /** Most bytes of request line and headers together. */
-  readonly maxHead: number
-  /** Milliseconds a connection may be idle between two requests; 0 closes after each. */
-  readonly keepaliveTimeout: number
+export interface ListenSpec extends Bind, ConnectionLimits {
   /** Requests a connection may carry. */
   readonly keepaliveRequests: number
   /** Whether header names with an underscore are dropped, as nginx does unless told otherwise. */
@@ -132,8 +127,7 @@ export class Listeners implements Host {
     }
     for (const spec of specs) {
       const old = this.#open.get(spec.key)
-      if (!old) continue
-      old.spec = spec
+      if (old) old.spec = spec
     }
     for (const open of opened) this.#open.set(open.spec.key, open)
     const wanted = new Set(specs.map((spec) => spec.key))

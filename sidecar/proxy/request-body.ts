@@ -42,7 +42,7 @@ export async function requestBody(exchange: Exchange): Promise<{ body: PeerBody 
   // An attempt before an error page led here has used up its beginning: the rest alone is no request.
   if (passed && !body.replayable) return { refused: body.fault ? bodyFaultStatus(body.fault) : 502 }
   if (exchange.request.head.expectsContinue && !exchange.response.headersSent) {
-    await inviteBody(exchange)
+    inviteBody(exchange)
     // The head goes to the peer first: a peer that refuses the body should not have to take it.
     return { body: passed ? body : configured(exchange) }
   }
@@ -89,8 +89,8 @@ function unread(exchange: Exchange, length: number): RequestBody {
   })
 }
 
-/** Sends 100 once a peer has had time to say no. The wait itself holds nothing up. */
-async function inviteBody(exchange: Exchange): Promise<void> {
+/** Sends 100 once a peer has had time to say no. */
+function inviteBody(exchange: Exchange): void {
   const { response } = exchange
   if (exchange.invited) return
   exchange.invited = true

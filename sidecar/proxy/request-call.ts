@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Client } from './client.ts'
+import { plainName } from './http1/fields.ts'
 import type { ClientHead } from './http1/request-head.ts'
 import type { ListenSpec } from './listener.ts'
 
@@ -43,7 +44,6 @@ export function makeCall(head: ClientHead, { connection, address, spec }: Client
   return call
 }
 
-const plainName = /^[A-Za-z0-9-]+$/
 const nameWithUnderscore = /^[A-Za-z0-9_-]+$/
 
 /** Drops fields with names that peers could take for others (`X_Real_IP` for `X-Real-IP`), as nginx does. */

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../feedback/clock.ts'
-import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import type { Try } from './attempt.ts'
@@ -53,9 +52,6 @@ export class Tunnels {
   }
 }
 
-/** How a tunnel ended. */
-export type TunnelEnd = 'client' | 'peer' | 'drained' | 'idle'
-
 /**
  * Joins client and peer after both agreed to switch protocols: bytes pass both ways as they come, each side waits
  * for the other, and a half-closed side leaves the other one open.
@@ -65,12 +61,12 @@ export type TunnelEnd = 'client' | 'peer' | 'drained' | 'idle'
 export function tunnel(
   exchange: Exchange,
   trial: Try,
-  attempt: Attempt,
   head: string,
   idleTimeout: number,
   tunnels: Tunnels,
-): Promise<TunnelEnd> {
+): Promise<void> {
   const { call } = exchange
+  const { attempt } = trial
   const connection = trial.connection
   if (!exchange.upgrade || !connection) throw new Error('a tunnel needs an upgrade and a connection')
   const client = exchange.connection.socket
@@ -82,7 +78,7 @@ export function tunnel(
   const read = peer.bytesRead
   return new Promise((resolve) => {
     let over = false
-    const finish = (end: TunnelEnd) => {
+    const finish = (idle = false) => {
       if (over) return
       over = true
       clearTimeout(timer)
@@ -91,12 +87,12 @@ export function tunnel(
       attempt.bytesReceived += peer.bytesRead - read
       for (const socket of [client, peer]) {
         // What was written before an orderly end still goes out; a side that takes nothing is not waited for long.
-        if (end === 'idle') socket.destroy()
+        if (idle) socket.destroy()
         else socket.destroySoon()
         setTimeout(() => socket.destroy(), 5000).unref()
       }
       exchange.tunnelEnded(client.bytesWritten - written)
-      resolve(end)
+      resolve()
     }
     let active = monotonic()
     let timer = setTimeout(tick, idleTimeout, false)
@@ -105,16 +101,16 @@ export function tunnel(
       if (over) return
       const left = idleTimeout - (monotonic() - active)
       if (left > 0.5) timer = setTimeout(tick, Math.ceil(left), false)
-      else if (seen) finish('idle')
+      else if (seen) finish(true)
       else afterReading(() => tick(true))
     }
     const forget = tunnels.add(() => {
       // Both sides get a FIN and what was written before it, then the tunnel is over.
       client.end()
       peer.end()
-      setTimeout(() => finish('drained'), 250).unref()
+      setTimeout(() => finish(), 250).unref()
     }, attempt.peer)
-    const pass = (from: Socket, to: Socket, end: TunnelEnd, count: (bytes: number) => void) => {
+    const pass = (from: Socket, to: Socket, count: (bytes: number) => void) => {
       from.on('data', (chunk: Buffer) => {
         active = monotonic()
         count(chunk.length)
@@ -123,10 +119,10 @@ export function tunnel(
       to.on('drain', () => from.resume())
       from.on('end', () => {
         to.end()
-        if (to.readableEnded || to.destroyed) finish(end)
+        if (to.readableEnded || to.destroyed) finish()
       })
-      from.on('error', () => finish(end))
-      from.on('close', () => finish(end))
+      from.on('error', () => finish())
+      from.on('close', () => finish())
     }
     client.write(head, 'latin1')
     if (first && first.length > 0) {
@@ -134,14 +130,14 @@ export function tunnel(
       client.write(first)
     }
     if (ahead) peer.write(ahead)
-    pass(client, peer, 'client', () => {})
-    pass(peer, client, 'peer', (bytes) => {
+    pass(client, peer, () => {})
+    pass(peer, client, (bytes) => {
       call.bodyBytesSent += bytes
       attempt.bodyLength += bytes
     })
     client.resume()
     peer.resume()
-    if (client.destroyed) finish('client')
-    if (peer.destroyed) finish('peer')
+    if (client.destroyed) finish()
+    if (peer.destroyed) finish()
   })
 }

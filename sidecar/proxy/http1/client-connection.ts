@@ -12,26 +12,26 @@ export interface ConnectionLimits {
   readonly headerTimeout: number
   /** Most bytes of request line and headers together. */
   readonly maxHead: number
-  /** Milliseconds a connection may be idle between two requests. */
+  /** Milliseconds a connection may be idle between two requests; 0: each request is its last. */
   readonly keepaliveTimeout: number
 }
 
 /** Told of what comes on clients' connections. */
 export interface ClientEvents {
   /** A request's head has been read. None comes before the work on the one before it is over: see `next`. */
-  request(connection: ClientConnection, request: ClientRequest, response: ClientResponse): void
+  request(request: ClientRequest, response: ClientResponse): void
   /** What came is no request that can be served. It is answered by whoever is told, with `refuse`. */
-  unserved(connection: ClientConnection, what: Unserved): void
+  unserved(what: Unserved): void
   /**
    * The body of the request in progress is none: it is answered by whoever is told, where it still can be.
    * @param why what is wrong with it, for the error log
    */
-  malformed(connection: ClientConnection, status: number, why: string): void
+  malformed(status: number, why: string): void
   /** The client has ended its side while a whole request of its is in progress. @returns whether it still listens */
-  left(connection: ClientConnection): boolean
+  left(): boolean
   /** The response is over. */
-  over(connection: ClientConnection, response: ClientResponse): void
-  closed(connection: ClientConnection): void
+  over(response: ClientResponse): void
+  closed(): void
 }
 
 /** Most bytes that wait to be looked at before no more are read, as those of requests sent ahead of their turn. */
@@ -152,7 +152,7 @@ export class ClientConnection {
     const waited = now - this.#since
     const { headerTimeout, keepaliveTimeout } = this.#place.spec
     if (this.#reader.begun) {
-      if (waited >= headerTimeout) this.#events.unserved(this, unserved(408, 'head not complete in time'))
+      if (waited >= headerTimeout) this.#events.unserved(unserved(408, 'head not complete in time'))
     } else if (waited >= (this.requests === 0 ? headerTimeout : keepaliveTimeout)) {
       // A connection that was opened and left alone is no request.
       this.closeIdle()
@@ -162,7 +162,7 @@ export class ClientConnection {
   /** The response is over: see `ResponseEnd`. */
   over(response: ClientResponse): void {
     if (response.finished && response.last) this.#finish()
-    this.#events.over(this, response)
+    this.#events.over(response)
   }
 
   #receive(chunk: Buffer): void {
@@ -181,7 +181,7 @@ export class ClientConnection {
   #readBody(request: ClientRequest): boolean {
     const { body } = this.#reader
     if (!this.#reader.readBody()) {
-      if (this.active) this.#events.malformed(this, body.fault === extensionsTooLong ? 413 : 400, body.fault)
+      if (this.active) this.#events.malformed(body.fault === extensionsTooLong ? 413 : 400, body.fault)
       else this.#finish()
       // Whoever waits for the rest waits in vain.
       request.abort()
@@ -216,13 +216,13 @@ export class ClientConnection {
     this.#response = response
     this.requests += 1
     this.active = true
-    this.#events.request(this, request, response)
+    this.#events.request(request, response)
     return true
   }
 
   #unserved(what: Unserved): void {
     this.#reader.begun = false
-    this.#events.unserved(this, what)
+    this.#events.unserved(what)
   }
 
   /** Reads on unless much waits already. */
@@ -240,8 +240,8 @@ export class ClientConnection {
     const request = this.#request
     if (this.active) {
       // A body that breaks off, or nobody who would read the answer.
-      if ((request && !request.complete) || !this.#events.left(this)) this.cut()
-      else if (this.#response) this.#response.last = true
+      if ((request && !request.complete) || !this.#events.left()) this.cut()
+      else this.#response!.last = true
     } else if (this.#reader.begun) {
       this.#unserved(unserved(400, 'connection closed in the middle of a head'))
     } else {
@@ -280,6 +280,6 @@ export class ClientConnection {
     this.#reader.clear()
     this.#request?.abort()
     this.#response?.close()
-    this.#events.closed(this)
+    this.#events.closed()
   }
 }

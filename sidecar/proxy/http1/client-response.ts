@@ -22,9 +22,9 @@ export class ClientResponse {
   last: boolean
   headersSent = false
   /** Whether the body goes in chunks. */
-  chunked = false
+  #chunked = false
   /** Whether the length of the body was announced. */
-  counted = false
+  #counted = false
   /** Bytes written, interim responses included. */
   bytes = 0
   /** Whether `end` was called: nothing more will be written. */
@@ -59,7 +59,7 @@ export class ClientResponse {
 
   /** Whether it is the end of the connection that tells the end of its body. */
   get untilClose(): boolean {
-    return this.headersSent && !this.chunked && !this.counted && !this.#bodyless
+    return this.headersSent && !this.#chunked && !this.#counted && !this.#bodyless
   }
 
   /** Calls once, when it is over; at once when it is. */
@@ -95,17 +95,17 @@ export class ClientResponse {
       if (name.length === 14 && name.toLowerCase() === 'content-length') {
         // RFC 9110 section 8.6.
         if (empty) continue
-        this.counted = true
+        this.#counted = true
       }
       text += `${name}: ${headers[i + 1]!}\r\n`
     }
-    if (!this.#bodyless && !this.counted) {
+    if (!this.#bodyless && !this.#counted) {
       // Without a length and without chunks only the connection's end can tell the body's.
-      if (version === '1.1') this.chunked = true
+      if (version === '1.1') this.#chunked = true
       else this.last = true
     }
     text += this.last ? 'Connection: close\r\n' : 'Connection: keep-alive\r\n'
-    this.#pending += this.chunked ? `${text}Transfer-Encoding: chunked\r\n\r\n` : `${text}\r\n`
+    this.#pending += this.#chunked ? `${text}Transfer-Encoding: chunked\r\n\r\n` : `${text}\r\n`
   }
 
   /** From now on what is written is kept together, until `release`, where it is little. */
@@ -129,8 +129,8 @@ export class ClientResponse {
   /** @returns false when no more should be written until the writer is told that it has `drained` */
   write(chunk: Buffer): boolean {
     if (this.#bodyless || this.closed || this.ended || chunk.length === 0) return true
-    const before = this.chunked ? `${chunk.length.toString(16)}\r\n` : ''
-    const after = this.chunked ? '\r\n' : ''
+    const before = this.#chunked ? `${chunk.length.toString(16)}\r\n` : ''
+    const after = this.#chunked ? '\r\n' : ''
     const pending = this.#pending + before
     if (pending.length + chunk.length <= inOneText && (pending !== '' || this.#held)) {
       this.#pending = pending + chunk.toString('latin1') + after
@@ -153,7 +153,7 @@ export class ClientResponse {
    */
   end(trailers?: readonly string[]): void {
     if (this.ended || this.closed) return
-    if (this.chunked) {
+    if (this.#chunked) {
       let text = '0\r\n'
       if (trailers) {
         for (let i = 0; i < trailers.length; i += 2) text += `${trailers[i]!}: ${trailers[i + 1]!}\r\n`

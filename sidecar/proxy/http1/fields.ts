@@ -1,7 +1,9 @@
 /** Header and trailer lines, read strictly (RFC 9112 section 5). All text is latin1, one character a byte. */
 
-const plainName = /^[A-Za-z0-9-]+$/
-const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+/** Letters, digits and hyphens: a name that no two peers take for different ones. */
+export const plainName = /^[A-Za-z0-9-]+$/
+/** RFC 9110 section 5.6.2: names of fields and methods. */
+export const token = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 // Everything but visible latin1, space and tab: a line break that is not CRLF falls under it too, since lines are
 // split at CRLF first. Two parsers could disagree on where such a line ends.
 const illegal = /[^\t\x20-\x7e\x80-\xff]/

@@ -38,17 +38,17 @@ function connected({ serve = echo, listens = false, maxHead = 200 }: Script = {}
   const wire = new Wire()
   const told: string[] = []
   const events: ClientEvents = {
-    request: (_, request, response) => serve(request, response, told),
-    unserved: (connection, { status, method }) => {
+    request: (request, response) => serve(request, response, told),
+    unserved: ({ status, method }) => {
       told.push(`${status}${method === '' ? '' : ` ${method}`}`)
       connection.refuse(`refused ${status}`)
     },
-    malformed: (connection, status) => {
+    malformed: (status) => {
       told.push(`malformed ${status}`)
       connection.refuse(`refused ${status}`)
     },
     left: () => listens,
-    over: (connection, response) => {
+    over: (response) => {
       if (!response.finished) told.push('left')
       connection.next()
     },
