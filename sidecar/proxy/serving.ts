@@ -4,6 +4,7 @@ import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { publishRequest } from '../telemetry/channels.ts'
 import { tracing } from '../telemetry/tracing.ts'
+import type { BodyFault } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { type ForwardEnv, forward } from './forward.ts'
 import type { Handler } from './listener.ts'
@@ -150,6 +151,8 @@ export class Serving implements Handler {
       const end = await forward(exchange, content.pass, this.#env)
       if (end.kind === 'done' || exchange.gone) return undefined
       const error = end.kind === 'refused' ? end.error : undefined
+      if (exchange.body?.fault) this.#env.note(call, bodyTexts[exchange.body.fault])
+      else if (end.status === 413) this.#env.note(call, bodyTexts.too_large)
       return { kind: 'respond', route, status: end.status, content: {}, error }
     }
     const prefix = route.location.startsWith('/') ? route.location : undefined
@@ -208,6 +211,13 @@ function sendLocal(exchange: Exchange, answer: Extract<LocalAnswer, { kind: 'res
     response.write(answer.body)
   }
   response.end()
+}
+
+/** What a client did with a body that was not taken. */
+const bodyTexts: Readonly<Record<BodyFault, string>> = {
+  too_large: 'client intended to send too large body',
+  timeout: 'client timed out while sending its body',
+  aborted: 'client closed its connection while sending its body',
 }
 
 /** Why a request whose head can be read is refused, as far as its status tells. */

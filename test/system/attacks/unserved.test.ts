@@ -71,7 +71,7 @@ test('who wants to know is told why a request was refused, and a bare line feed 
     `error_log stderr info;
      http { access_log off; server { listen 127.0.0.1:PORT; location / { return 200 ok; } location /b { proxy_pass http://127.0.0.1:9; } } }`,
   )
-  const told: readonly (readonly [string, RegExp])[] = [
+  const told: readonly (readonly [string, RegExp, number?])[] = [
     ['GET / HTTP/1.1\r\nHost : x\r\n\r\n', /invalid header name, client: 127\.0\.0\.1, .*"GET \/ HTTP/],
     ['GET / HTTP/1.1\nHost: x\n\n', /served: invalid request line, client/],
     [
@@ -82,10 +82,15 @@ test('who wants to know is told why a request was refused, and a bare line feed 
       'POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3 \r\nabc\r\n',
       /cannot be read: invalid chunk size, .*"POST \/b/,
     ],
+    [
+      'POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n',
+      /\[info\] .*intended to send too large body, .*"POST \/b/,
+      413,
+    ],
     ['GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n', /\[info\] .*invalid host or target, .*"GET \/%zz/],
   ]
-  for (const [request, line] of told) {
-    assert.match(await exchange(sidecar.port, request), /^HTTP\/1\.1 400 /)
+  for (const [request, line, status = 400] of told) {
+    assert.match(await exchange(sidecar.port, request), new RegExp(`^HTTP/1\\.1 ${status} `))
     await sidecar.logged(line)
   }
 })
