@@ -65,8 +65,8 @@ async function run(model: Model): Promise<void> {
     if (!ready) fail('the program did not start')
     process.exit(signal === null ? (code ?? 1) : 1)
   })
-  // A terminal sends Ctrl-C to both: the program stops by itself, and this process ends after it.
-  process.on('SIGINT', () => {})
+  // A terminal sends Ctrl-C to both, and the program stops by itself; from elsewhere it comes to this process alone.
+  process.on('SIGINT', () => setTimeout(() => child.kill('SIGINT'), 300))
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) {
     process.on(signal, () => child.kill(signal === 'SIGHUP' ? 'SIGTERM' : signal))
   }
