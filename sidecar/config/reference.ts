@@ -26,7 +26,11 @@ export function reference(): string {
     ...blocks.map((block) => row([code(block.name), block.in.join(', '), code(block.key), block.doc])),
   ].join('\n')
   const foreign = [
-    section('Accepted, without effect', 'Each is named once in a notice at the start.', foreignNames.noticed),
+    section(
+      'Accepted, without effect',
+      'Each is named once in a notice at the start; one that is described above, where it stands elsewhere.',
+      foreignNames.noticed,
+    ),
     section('Not supported yet', 'Refused with that text.', foreignNames.later),
     section('Not supported', 'Refused, since a client would see the difference.', foreignNames.never),
   ]

@@ -83,7 +83,7 @@ export const clientDirectives = [
   directive({
     name: 'ignore_invalid_headers',
     in: server,
-    doc: 'Whether request fields with invalid names are dropped instead of refused.',
+    doc: 'Whether request fields with unusual names (other than letters, digits, hyphens and underscores) are dropped instead of passed on. A name with other characters than HTTP allows is refused either way.',
     default: 'on',
     args: flag,
   }),
