@@ -1,24 +1,12 @@
 import type { Queue, Worker } from 'bullmq'
 import type { Cluster, Redis } from 'ioredis'
 import type { Board } from '../feedback/fleet/board.ts'
-import { networkHere } from '../feedback/fleet/peer-id.ts'
-import { announce, keep } from './announce.ts'
+import { Announcer, type AnnouncerOptions } from './announcer.ts'
 import { bullClient } from './bull-client.ts'
 import type { SharedEnv } from './hands.ts'
+import { queueName, type Schedule } from './schedule.ts'
 import { hash } from './slots.ts'
 import { within } from './within.ts'
-
-/** When a chunk of a probe is due. */
-export interface Schedule {
-  /** Names it in this process. */
-  readonly key: string
-  /** Names it among all instances. */
-  readonly id: string
-  /** Whole milliseconds, 1 or more. */
-  readonly every: number
-  /** Whether its peers are reached from this network alone: instances elsewhere have a schedule of their own. */
-  readonly local: boolean
-}
 
 /** Who is told of what comes up. */
 export interface SchedulesHands {
@@ -32,12 +20,9 @@ export interface SchedulesHands {
 }
 
 /** Times in milliseconds. */
-export interface SchedulesOptions {
+export interface SchedulesOptions extends AnnouncerOptions {
   /** How often an instance says which schedules it has. */
   readonly announceEvery: number
-  /** How often it looks for those that nobody has, and after which time of silence they are removed. */
-  readonly sweepEvery: number
-  readonly orphanAfter: number
   /** How long a job may go without a sign of life before another instance takes it. */
   readonly stalledAfter: number
   /** How long jobs under way may take to end when this instance does. */
@@ -84,6 +69,7 @@ export class Schedules {
   readonly #hands: SchedulesHands
   readonly #options: SchedulesOptions
   readonly #prefix: string
+  readonly #announcer: Announcer
   readonly #stopListening: () => void
   #schedules = new Map<string, Schedule>()
   #lines: Line[] = []
@@ -97,7 +83,6 @@ export class Schedules {
   #errors = 0
   #errorsFrom = Number.NEGATIVE_INFINITY
   readonly #mended = new Map<string, number>()
-  #sweepAt: number
   #cancel: (() => void) | undefined
 
   constructor(board: Board, env: SharedEnv, hands: SchedulesHands, options: Partial<SchedulesOptions> = {}) {
@@ -107,7 +92,7 @@ export class Schedules {
     this.#options = { ...defaults, ...options }
     // One hash tag keeps all keys in one slot of a cluster.
     this.#prefix = `${board.prefix}:{${encodeURIComponent(board.group)}/probes}`
-    this.#sweepAt = env.now() + this.#options.sweepEvery * (0.5 + env.random())
+    this.#announcer = new Announcer(board, env, this.#prefix, this.#options)
     this.#stopListening = board.onChange((up) => (up ? this.#begin() : this.#end()))
   }
 
@@ -155,7 +140,7 @@ export class Schedules {
         this.#idle = resolve
         if (this.#jobs === 0) resolve()
       })
-      const last = Promise.all([over, this.#keepAll(schedules)])
+      const last = Promise.all([over, this.#announcer.keepAll(schedules)])
       await within(this.#options.stopWithin, this.#env.after, last)
     }
     this.#end()
@@ -188,7 +173,7 @@ export class Schedules {
         (job) => {
           this.#jobs += 1
           // The next job is there already.
-          void this.#keep(name, [job.name], false)
+          void this.#announcer.keep(name, [job.name], false)
           return this.#hands.take(local ? `local ${job.name}` : job.name, job.id ?? '')
         },
         {
@@ -243,22 +228,7 @@ export class Schedules {
       await line?.queue.upsertJobScheduler(id, repeat, { name: id, opts })
     })
     await Promise.allSettled(upserts)
-    if (life === this.#life) await this.#keepAll(schedules)
-  }
-
-  /** BullMQ keeps what it writes forever. */
-  async #keepAll(schedules: Iterable<Schedule>): Promise<void> {
-    const queues = Map.groupBy(schedules, ({ local }) => local)
-    const kept = [...queues].map(([local, some]) => {
-      const ids = some.map(({ id }) => id)
-      return this.#keep(queueName(local), ids, true)
-    })
-    await Promise.all(kept)
-  }
-
-  async #keep(queue: string, ids: readonly string[], all: boolean): Promise<void> {
-    // Where it does not come to that the next job will do, or the next announcement.
-    await keep(this.#board, `${this.#prefix}:${queue}`, ids, all).catch(() => {})
+    if (life === this.#life) await this.#announcer.keepAll(schedules)
   }
 
   /** Drops all that belongs to BullMQ, without a word to Redis. */
@@ -277,31 +247,17 @@ export class Schedules {
   }
 
   async #announce(life: number): Promise<void> {
-    const { announceEvery, sweepEvery, orphanAfter } = this.#options
-    const now = this.#env.now()
-    const sweeps = now >= this.#sweepAt
-    if (sweeps) this.#sweepAt = now + sweepEvery * (0.5 + this.#env.random())
-    const all = [...this.#schedules.values()]
-    const after = this.#env.after
-    for (const [local, some] of Map.groupBy(all, (schedule) => schedule.local)) {
-      const name = queueName(local)
-      const ids = some.map(({ id }) => id)
-      try {
-        const heard = await announce(this.#board, `${this.#prefix}:${name}`, ids, sweeps ? orphanAfter : 0)
-        if (life !== this.#life) return
-        this.#hands.time(heard.now)
+    const current = () => life === this.#life
+    await this.#announcer.announce(this.#schedules.values(), {
+      current,
+      time: (now) => this.#hands.time(now),
+      orphans: (name, ids) => {
         const queue = this.#lines.find((line) => line.name === name)?.queue
-        const removed = heard.orphans.map((id) => queue?.removeJobScheduler(id))
+        const removed = ids.map((id) => queue?.removeJobScheduler(id))
         void Promise.allSettled(removed)
-      } catch {
-        // The next one will do.
-      }
-    }
-    if (life === this.#life) this.#cancel = after(announceEvery, () => void this.#announce(life))
+      },
+    })
+    if (current())
+      this.#cancel = this.#env.after(this.#options.announceEvery, () => void this.#announce(life))
   }
-}
-
-/** Peers that only one network reaches have a queue of their own there. */
-function queueName(local: boolean): string {
-  return local ? `probes-${hash(networkHere()).toString(16)}` : 'probes'
 }

@@ -1,10 +1,10 @@
 import { isLocal, peerId } from '../feedback/fleet/peer-id.ts'
 import type { Upstream } from '../feedback/upstream.ts'
-import type { Schedule } from './bullmq.ts'
 import { Dissent } from './dissent.ts'
 import type { LiveProbe } from './live-probe.ts'
 import type { Entry } from './patient.ts'
 import { type ProbeRecord, recordField } from './record.ts'
+import type { Schedule } from './schedule.ts'
 
 /** A probe of a peer that is asked once for all instances. */
 export interface Slot {
