@@ -86,7 +86,7 @@ async function runAll(): Promise<void> {
  */
 async function runAgain(): Promise<string[]> {
   const again = [...failed].map((file) => relative(root, file))
-  if (words.length > 0 || again.length > 3 || !again.every(startsPrograms)) return []
+  if (words.length > 0 || again.length === 0 || again.length > 3 || !again.every(startsPrograms)) return []
   tellFailures()
   const first = { ...counts }
   good = true

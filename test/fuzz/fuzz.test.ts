@@ -12,12 +12,14 @@ test('a few hundred generated cases go through the program without a finding', a
   const campaign = new Campaign({
     minutes: 0.5,
     first: 20_000,
-    count: 250,
+    // More than one batch.
+    count: 320,
     threads: 1,
     say: (text) => said.push(text),
   })
   assert.ok(await campaign.run(), said.join('\n'))
   assert.match(said[0] ?? '', /seeds from 20000/)
+  assert.match(said.at(-2) ?? '', / 320 cases,/)
 })
 
 test('a seed makes the same case each time', () => {

@@ -247,15 +247,18 @@ const greedy: [string, () => Promise<void>][] = [
   [
     'a tunnel to a peer that never reads',
     async () => {
-      const { client } = await webSocket(sidecar.port, '/deaf')
-      await sendAll(client.socket, Buffer.alloc(64 * 1024), 64 * mib)
+      const { client, status } = await webSocket(sidecar.port, '/deaf')
+      assert.equal(status, 101)
+      const sent = await sendAll(client.socket, Buffer.alloc(64 * 1024), 64 * mib)
+      assert.ok(!client.socket.destroyed && sent < 64 * mib, `${sent} bytes were taken`)
     },
   ],
   [
     'a tunnel to a client that never reads',
     async () => {
-      const { client } = await webSocket(sidecar.port, '/flood')
+      const { client, status } = await webSocket(sidecar.port, '/flood')
       sockets.push(client.socket)
+      assert.equal(status, 101)
       client.socket.pause()
     },
   ],
@@ -273,7 +276,8 @@ const greedy: [string, () => Promise<void>][] = [
     async () => {
       const client = await dial(sidecar.port)
       await client.write('POST /sink HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000000\r\n\r\n')
-      await sendAll(client.socket, Buffer.alloc(64 * 1024), 64 * mib)
+      const sent = await sendAll(client.socket, Buffer.alloc(64 * 1024), 64 * mib)
+      assert.ok(!client.socket.destroyed && sent < 64 * mib, `${sent} bytes were taken`)
     },
   ],
 ]

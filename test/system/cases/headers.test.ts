@@ -120,11 +120,11 @@ test('a response head that is too large is 502, and is not asked for again and a
   await front.settle(2)
 })
 
-test('a folded header of a peer is 502 or one line, and never goes on as it is', async () => {
+test('a folded header of a peer is 502, and never goes on', async () => {
   a.script = (x) => x.send('HTTP/1.1 200 OK\r\nX-A: 1\r\n  2\r\nContent-Length: 0\r\n\r\n')
   const reply = await ask(front.port)
-  if (reply.status === 502) assert.deepEqual((await front.record()).reasons, ['invalid_header'])
-  else assert.deepEqual([reply.status, reply.header('x-a')], [200, '1 2'])
+  assert.equal(reply.status, 502)
+  assert.deepEqual((await front.record()).reasons, ['invalid_header'])
   assert.ok(reply.complete)
   await front.settle(1)
 })

@@ -162,6 +162,7 @@ test('a drain whose time is over cuts what is left, each with its record', async
   assert.deepEqual(await ends, all('cut'))
   assert.deepEqual(await front.sidecar.exited, { code: 0, signal: null })
   assert.match(front.sidecar.stderr, /drain timeout, exiting/)
+  assert.equal((await front.records()).length, 5)
 })
 
 test('INT in the middle of everything ends it at once', async () => {
