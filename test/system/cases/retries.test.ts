@@ -200,8 +200,8 @@ test('with every peer refusing, each of many requests gets its own 502', async (
   assert.equal(spread(statuses), '502: 1200')
   const records = await front.records()
   assert.deepEqual(records.at(-1)?.addresses, ['peers'])
-  // A busy machine makes some of them wait.
-  const most = took.sort((a, b) => a - b)[900]!
+  // A busy machine makes a few of them wait.
+  const most = took.sort((a, b) => a - b)[990]!
   assert.ok(most < 100, `${most} ms until nobody was found`)
   await front.settle(1200)
 })
