@@ -320,6 +320,8 @@ timed('a schedule that nobody has any more is removed', async () => {
   goes!.prober.use([])
   goes!.probe({ name: 'old' })
   await until(() => goes!.counted() > 0)
+  // A peer is asked once it is known, and its schedule may come a moment later.
+  await until(async () => (await schedulers()).length === 2)
   assert.deepEqual(await schedulers(), ['backend/health/d/0-1', 'backend/old/d/0-1'])
   await goes!.end()
   await until(async () => (await schedulers()).length === 1)
