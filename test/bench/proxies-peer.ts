@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
+import { acceptKey } from '../support/client.ts'
 import { asks, postLength, unmasked } from './proxies-scenarios.ts'
 
 /*
@@ -20,8 +20,7 @@ const body10m = answer(Buffer.alloc(asks.body10m.length, 'm'))
 const bad = Buffer.from(`HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n${date}\r\n`)
 /** To a key, which not every proxy passes on as it is (RFC 6455, section 4.2.2). */
 function switching(key: string): string {
-  const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
-  return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`
+  return `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`
 }
 
 const headEnd = Buffer.from('\r\n\r\n')

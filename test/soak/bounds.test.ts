@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, backend, type Exchange } from '../support/backend.ts'
-import { acceptKey, ask, dial, webSocket } from '../support/client.ts'
+import { ask, dial, webSocket } from '../support/client.ts'
 import { chunk } from '../support/message.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 import { until } from '../support/until.ts'
@@ -26,12 +26,6 @@ async function endless(exchange: Exchange, bytes: string): Promise<void> {
   const block = Buffer.from(bytes.repeat(Math.ceil(10_000 / bytes.length)), 'latin1')
   while (!exchange.inbox.ended && !exchange.socket.destroyed) await exchange.send(block)
 }
-
-const upgraded = (exchange: Exchange) =>
-  exchange.send(
-    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-      `Sec-WebSocket-Accept: ${acceptKey(exchange.head.header('sec-websocket-key') ?? '')}\r\n\r\n`,
-  )
 
 const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
 
@@ -58,13 +52,13 @@ async function script(exchange: Exchange): Promise<void> {
       await exchange.send(chunked)
       return endless(exchange, chunk('x'.repeat(8000)).toString('latin1'))
     case '/deaf':
-      await upgraded(exchange)
+      await exchange.upgrade()
       exchange.inbox.pause()
       exchange.socket.pause()
       await exchange.gone
       return
     case '/flood':
-      await upgraded(exchange)
+      await exchange.upgrade()
       return endless(exchange, 'x')
     case '/kept':
       await exchange.body(() => {})

@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backend, type Exchange } from '../support/backend.ts'
-import { acceptKey } from '../support/client.ts'
+import { type Backend, backend, type Exchange, echo } from '../support/backend.ts'
 import { chunk, headText } from '../support/message.ts'
 import { type Deed, isMood, type Mood, now, type PeerOrder, type PeerTells } from './deed.ts'
 import { PatternCheck, pieces } from './pattern.ts'
@@ -188,18 +187,8 @@ type Note = (did: Deed['did'], status?: number) => void
 
 /** Agrees to speak another protocol, and gives back what it is sent. */
 async function tunnel(exchange: Exchange, note: Note): Promise<void> {
-  const key = exchange.head.header('sec-websocket-key') ?? ''
-  await exchange.send(
-    'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-      `Sec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`,
-  )
-  for (;;) {
-    const bytes = await exchange.inbox.some()
-    if (!bytes) break
-    await exchange.send(Buffer.from(bytes))
-  }
+  await echo(exchange)
   note('tunnel', 101)
-  exchange.end()
 }
 
 const peers = new Map<string, Peer>()

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { backend } from './backend.ts'
-import { acceptKey, ask, dial, exchange, webSocket } from './client.ts'
+import { backend, echo } from './backend.ts'
+import { ask, dial, exchange, webSocket } from './client.ts'
 import { chunk, headText } from './message.ts'
 
 test('a plain answer comes as written, and the request is remembered as its bytes came', async () => {
@@ -95,18 +95,7 @@ test('an unread flood stops the sender', async () => {
 })
 
 test('a WebSocket handshake turns the connection into a tunnel', async () => {
-  await using peer = await backend(async (x) => {
-    const accept = acceptKey(x.head.header('sec-websocket-key') ?? '')
-    await x.send(
-      headText('HTTP/1.1 101 Switching Protocols', {
-        Connection: 'Upgrade',
-        Upgrade: 'websocket',
-        'Sec-WebSocket-Accept': accept,
-      }),
-    )
-    for (let piece = await x.inbox.some(); piece; piece = await x.inbox.some()) await x.send(piece)
-    x.end()
-  })
+  await using peer = await backend(echo)
   const { client, head, status, accepted } = await webSocket(peer.address, '/ws')
   assert.equal(status, 101)
   assert.equal(head.header('sec-websocket-accept'), accepted)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { acceptKey } from './client.ts'
 import { type End, Inbox } from './inbox.ts'
 import { type Body, type Fields, type Framing, type Head, headText, readBody, readHead } from './message.ts'
 
@@ -77,6 +78,13 @@ export class Exchange {
     await this.send(bare || this.method === 'HEAD' ? head : Buffer.concat([head, bytes]))
   }
 
+  /** Accepts the handshake of a WebSocket: the connection is a tunnel then. */
+  upgrade(): Promise<void> {
+    const accept = acceptKey(this.head.header('sec-websocket-key') ?? '')
+    const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': accept }
+    return this.send(headText('HTTP/1.1 101 Switching Protocols', fields))
+  }
+
   /** Says that the request is no longer in progress here: before its last byte goes out. */
   done(): void {
     this.#finish()
@@ -103,6 +111,13 @@ export interface Answer {
 }
 
 export type Script = Answer | ((exchange: Exchange) => void | Promise<void>)
+
+/** A tunnel that gives back all that comes, then ends. */
+export async function echo(x: Exchange): Promise<void> {
+  await x.upgrade()
+  for (let piece = await x.inbox.some(); piece; piece = await x.inbox.some()) await x.send(piece)
+  x.end()
+}
 
 /** How long to wait for a port that is taken, milliseconds. */
 const patience = 30_000

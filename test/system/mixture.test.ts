@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backends, type Exchange, type Script } from '../support/backend.ts'
-import { acceptKey, Client, dial } from '../support/client.ts'
+import { type Backend, backends, type Exchange, echo, type Script } from '../support/backend.ts'
+import { Client, dial } from '../support/client.ts'
 import { seeded } from '../support/dice.ts'
 import { lab } from '../support/invariants.ts'
 import { chunk, headText } from '../support/message.ts'
@@ -56,17 +56,9 @@ async function events(x: Exchange): Promise<void> {
   await x.send('0\r\n\r\n')
 }
 
-async function tunnel(x: Exchange): Promise<void> {
-  const accept = acceptKey(x.head.header('sec-websocket-key') ?? '')
-  const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': accept }
-  await x.send(headText('HTTP/1.1 101 Switching Protocols', fields))
-  for (let piece = await x.inbox.some(); piece; piece = await x.inbox.some()) await x.send(piece)
-  x.end()
-}
-
 const peer: Script = async (x) => {
   if (x.target === '/events') return events(x)
-  if (x.target === '/tunnel') return tunnel(x)
+  if (x.target === '/tunnel') return echo(x)
   if (x.target === '/silent') return x.gone.then(() => {})
   const answer = answers[below(answers.length)]!
   if (typeof answer === 'function') await answer(x)

@@ -11,11 +11,10 @@ import {
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backend, backends, type Script } from '../support/backend.ts'
-import { acceptKey, type Client, dial, webSocket } from '../support/client.ts'
+import { type Backend, backend, backends, echo } from '../support/backend.ts'
+import { type Client, dial, webSocket } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
 import { eventually, type PeerStatus } from '../support/invariants.ts'
-import { headText } from '../support/message.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 
 function config(servers: readonly string[], more = ''): string {
@@ -181,11 +180,7 @@ test('a peer that leaves finishes what it has begun, and is gone after its last 
 test('a tunnel outlives reloads that do not touch its peer', async () => {
   await using a = await backend(async (exchange) => {
     if (exchange.target !== '/ws') return exchange.reply({ body: 'x' })
-    const key = exchange.head.header('sec-websocket-key') ?? ''
-    await exchange.send(
-      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-        `Sec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`,
-    )
+    await exchange.upgrade()
     await exchange.gone
   })
   await using b = await backend({ body: 'y' })
@@ -200,16 +195,7 @@ test('a tunnel outlives reloads that do not touch its peer', async () => {
 })
 
 test('a tunnel to a peer that a reload takes away has drain_timeout to end, then a FIN on both sides; others stay', async () => {
-  const tunnel: Script = async (exchange) => {
-    const key = exchange.head.header('sec-websocket-key') ?? ''
-    const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': acceptKey(key) }
-    await exchange.send(headText('HTTP/1.1 101 Switching Protocols', fields))
-    for (let piece = await exchange.inbox.some(); piece; piece = await exchange.inbox.some()) {
-      await exchange.send(piece)
-    }
-    exchange.end()
-  }
-  await using three = await backends([tunnel, tunnel, tunnel])
+  await using three = await backends([echo, echo, echo])
   const [a, b, c] = three.list as [Backend, Backend, Backend]
   const text = (one: Backend, more = '') =>
     `drain_timeout 700ms; http { access_log off;

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, backend } from '../support/backend.ts'
-import { acceptKey, dial, webSocket } from '../support/client.ts'
+import { dial, webSocket } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
 import { eventually } from '../support/invariants.ts'
 import { launcher, start } from '../support/sidecar.ts'
@@ -18,11 +18,7 @@ import { undisturbed } from '../support/undisturbed.ts'
 function peer(): Promise<Backend> {
   return backend(async (exchange) => {
     if (exchange.target === '/ws') {
-      const key = exchange.head.header('sec-websocket-key') ?? ''
-      await exchange.send(
-        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-          `Sec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`,
-      )
+      await exchange.upgrade()
       await exchange.gone
     } else if (exchange.target === '/never') {
       await exchange.gone

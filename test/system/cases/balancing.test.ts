@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backend, backends, type Script } from '../../support/backend.ts'
-import { acceptKey, ask, Client, dial, webSocket } from '../../support/client.ts'
+import { ask, Client, dial, webSocket } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { eventually, lab, spread } from '../../support/invariants.ts'
-import { headText } from '../../support/message.ts'
 
 /** Asks `count` times, `width` at once, and hands back what came in the order it was asked. */
 async function load(
@@ -114,9 +113,7 @@ test('max_conns is never exceeded, with clients that leave and with tunnels', as
   const script: Script = async (x) => {
     if (x.target === '/hold') await gate
     if (x.target !== '/ws') return x.reply({ body: 'ok', after: 5 + (x.connection % 7) })
-    const accept = acceptKey(x.head.header('sec-websocket-key') ?? '')
-    const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': accept }
-    await x.send(headText('HTTP/1.1 101 Switching Protocols', fields))
+    await x.upgrade()
     await x.inbox.some()
     x.done()
     x.end()

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, backend, type Exchange } from '../../support/backend.ts'
-import { acceptKey, ask, Client, dial, webSocket } from '../../support/client.ts'
+import { type Backend, backend, echo } from '../../support/backend.ts'
+import { ask, Client, dial, webSocket } from '../../support/client.ts'
 import { eventually, type Lab, lab } from '../../support/invariants.ts'
 import { headText } from '../../support/message.ts'
 
@@ -41,15 +41,6 @@ beforeEach(async () => {
   peer.script = echo
   other.script = echo
 })
-
-/** Accepts the handshake and sends back all that comes. */
-const echo = async (x: Exchange) => {
-  const accept = acceptKey(x.head.header('sec-websocket-key') ?? '')
-  const fields = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Accept': accept }
-  await x.send(headText('HTTP/1.1 101 Switching Protocols', fields))
-  for (let piece = await x.inbox.some(); piece; piece = await x.inbox.some()) await x.send(piece)
-  x.end()
-}
 
 test('a WebSocket is a tunnel for bytes in both directions, to the end of each', async () => {
   const { client, status, head, accepted } = await webSocket(front.port, '/ws')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { type Backend, backend, type Exchange } from '../../support/backend.ts'
-import { acceptKey, ask, type Client, dial } from '../../support/client.ts'
+import { ask, type Client, dial } from '../../support/client.ts'
 import { eventually, type Lab, lab } from '../../support/invariants.ts'
 import { headText } from '../../support/message.ts'
 
@@ -40,11 +40,7 @@ const scripts: Record<string, (x: Exchange) => Promise<void>> = {
     while (!x.inbox.ended) await Promise.race([x.send(`10000\r\n${part}\r\n`), x.gone])
   },
   '/ws': async (x) => {
-    const key = x.head.header('sec-websocket-key') ?? ''
-    await x.send(
-      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-        `Sec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`,
-    )
+    await x.upgrade()
     await x.gone
   },
 }

@@ -3,7 +3,7 @@ import { readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { type Backend, backend, type Exchange } from '../../support/backend.ts'
-import { acceptKey, Client, dial, webSocket } from '../../support/client.ts'
+import { Client, dial, webSocket } from '../../support/client.ts'
 import { eventually, type Lab, lab } from '../../support/invariants.ts'
 import { readBody } from '../../support/message.ts'
 
@@ -28,11 +28,7 @@ function script(goOn: Promise<void>) {
       return x.send(download.subarray(100_000))
     }
     if (x.target === '/ws') {
-      const key = x.head.header('sec-websocket-key') ?? ''
-      await x.send(
-        'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n' +
-          `Sec-WebSocket-Accept: ${acceptKey(key)}\r\n\r\n`,
-      )
+      await x.upgrade()
       await Promise.race([goOn, x.gone])
       x.done()
       await x.send('through')
