@@ -1,4 +1,5 @@
 import type { Turn } from './proxies-turn.ts'
+import { median } from './tail-figures.ts'
 
 /** What was found of one subject in one scenario. */
 export interface Found {
@@ -76,12 +77,4 @@ export function figures(found: readonly Found[]): Figures[] {
       loadBusy: median(one.closed.map((turn) => turn.loadMicros / 1000 / turn.ms)),
     }
   })
-}
-
-/** @returns NaN of nothing */
-export function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b)
-  const middle = sorted.length >> 1
-  if (sorted.length % 2 === 1) return sorted[middle]!
-  return (sorted[middle - 1]! + sorted[middle]!) / 2
 }

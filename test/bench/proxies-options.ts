@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { named, whole } from './options.ts'
 import { type Scenario, scenarios } from './proxies-scenarios.ts'
 import { type Subject, subjects } from './proxies-subjects.ts'
 
@@ -52,26 +53,4 @@ export function readOptions(words: readonly string[]): Options {
     picks: asked === undefined ? values.subjects === undefined : asked.includes('picks'),
     readme: values.readme,
   }
-}
-
-function named<T extends { readonly name: string }>(
-  what: string,
-  all: readonly T[],
-  names: readonly string[] | undefined,
-): readonly T[] {
-  if (names === undefined) return all
-  for (const name of names) {
-    if (!all.some((one) => one.name === name)) {
-      throw new Error(`no ${what} "${name}", there are ${all.map((one) => one.name).join(', ')}`)
-    }
-  }
-  return all.filter(({ name }) => names.includes(name))
-}
-
-function whole(name: string, text: string, least: number, most: number): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || value < least || value > most) {
-    throw new Error(`--${name} is "${text}", not a whole number from ${least} to ${most}`)
-  }
-  return value
 }

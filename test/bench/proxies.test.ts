@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { test } from 'node:test'
 import { monotonic } from '../../feedback/clock.ts'
 import { measure } from './proxies.ts'
-import { type Found, figures, median } from './proxies-figures.ts'
+import { type Found, figures } from './proxies-figures.ts'
 import { readOptions } from './proxies-options.ts'
 import { startPeer } from './proxies-peer.ts'
 import { cpuMicros, family, residentBytes } from './proxies-process.ts'
@@ -13,6 +13,7 @@ import { scenarioText } from './proxies-report.ts'
 import { asks, type Scenario, scenarios } from './proxies-scenarios.ts'
 import { subjects } from './proxies-subjects.ts'
 import { Connections, type Turn } from './proxies-turn.ts'
+import { median } from './tail-figures.ts'
 
 const small = scenarios.find(({ name }) => name === 'small')!
 const mebibyte = 1024 * 1024

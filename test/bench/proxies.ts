@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensure } from '../../scripts/ensure.ts'
+import { optionsOf } from './options.ts'
 import { table as pickTable } from './pick.ts'
 import { Driver } from './proxies-driver.ts'
 import { type Figures, figures, yardstick } from './proxies-figures.ts'
@@ -31,15 +32,8 @@ const readme = new URL('../../README.md', import.meta.url)
 const pacedPart = 0.6
 
 export async function run(words: readonly string[]): Promise<void> {
-  if (words.includes('--help')) return console.log(usage)
-  let options: Options
-  try {
-    options = readOptions(words)
-  } catch (error) {
-    console.error(`bench: ${error instanceof Error ? error.message : error}\n${usage}`)
-    process.exitCode = 1
-    return
-  }
+  const options = optionsOf(readOptions, words, usage)
+  if (!options) return
   const programs = options.subjects.flatMap(({ program }) => program ?? [])
   await ensure([...new Set(programs)], console.log)
   const cores = availableParallelism() > 1 ? { proxy: 0, rest: 1 } : { proxy: undefined, rest: undefined }

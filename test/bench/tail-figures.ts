@@ -37,7 +37,7 @@ export function ratios(of: Figures, ideal: Figures): Ratios {
   return { p50: of.p50 / ideal.p50, p99: of.p99 / ideal.p99, p999: of.p999 / ideal.p999 }
 }
 
-/** @param values not empty */
+/** @returns NaN of nothing */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

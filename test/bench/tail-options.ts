@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { named, whole } from './options.ts'
 import { type Scenario, scenarios } from './tail-scenarios.ts'
 import { type Subject, subjects } from './tail-subjects.ts'
 
@@ -33,7 +34,7 @@ export function readOptions(words: readonly string[]): Options {
     },
   })
   return {
-    scenarios: named('scenario', scenarios, values.scenario),
+    scenarios: named('scenario', scenarios, values.scenario?.split(',')),
     methods: asked(values.methods),
     seconds: whole('seconds', values.seconds, 2, 3600),
     runs: whole('runs', values.runs, 1, 100),
@@ -46,28 +47,7 @@ export function readOptions(words: readonly string[]): Options {
 function asked(names: string | undefined): readonly Subject[] {
   if (names === undefined) return subjects
   return names.split(',').map((name): Subject => {
-    if (!name.includes(' ')) return named('method', subjects, name)[0]!
+    if (!name.includes(' ')) return named('method', subjects, [name])[0]!
     return { name, words: `${name};` }
   })
-}
-
-function named<T extends { readonly name: string }>(
-  what: string,
-  all: readonly T[],
-  names: string | undefined,
-): readonly T[] {
-  if (names === undefined) return all
-  return names.split(',').map((name) => {
-    const found = all.find((one) => one.name === name)
-    if (!found) throw new Error(`no ${what} "${name}", there are ${all.map((one) => one.name).join(', ')}`)
-    return found
-  })
-}
-
-function whole(name: string, text: string, least: number, most: number): number {
-  const value = Number(text)
-  if (!/^\d+$/.test(text) || value < least || value > most) {
-    throw new Error(`--${name} is "${text}", not a whole number from ${least} to ${most}`)
-  }
-  return value
 }

@@ -1,4 +1,5 @@
 import { availableParallelism, loadavg } from 'node:os'
+import { optionsOf } from './options.ts'
 import { measure, warmMs } from './tail-batch.ts'
 import { type Figures, figures, medians, ratios } from './tail-figures.ts'
 import { computed, type Machine, machine, machineText } from './tail-machine.ts'
@@ -19,14 +20,8 @@ const aroundMs = 2500
 const maxAttempts = 3
 
 export async function run(words: readonly string[]): Promise<void> {
-  let options: Options
-  try {
-    options = readOptions(words)
-  } catch (error) {
-    console.error(`bench: ${error instanceof Error ? error.message : error}\n${usage}`)
-    process.exitCode = 1
-    return
-  }
+  const options = optionsOf(readOptions, words, usage)
+  if (!options) return
   const { scenarios, methods, seconds, runs, together, json } = options
   const ms = seconds * 1000
   // Progress is no part of the document.
