@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { seeded } from '../support/dice.ts'
+import { alarmsIn } from '../support/invariants.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 import { AccessLogReader } from './access-log.ts'
 import {
@@ -344,7 +345,7 @@ class Run {
         `${ledger.unnamed} records of no request, and ${ledger.torn + 1} heads that were broken off`,
       )
     }
-    const alarms = sidecar.stderr.split('\n').filter((line) => /\[(alert|emerg|crit)\]|Unhandled/i.test(line))
+    const alarms = alarmsIn(sidecar.stderr)
     if (alarms.length > 0) findings.push(`alarms: ${alarms.slice(0, 5).join('; ')}`)
     return [...findings, ...this.#memory()]
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, dial, framing } from '../support/client.ts'
-import { chunk, type Head, readBody } from '../support/message.ts'
+import { chunk, type Head, headText, readBody } from '../support/message.ts'
 import type { Flow, Outcome } from './judge.ts'
 import type { Ledger } from './ledger.ts'
 import { PatternCheck, pieces } from './pattern.ts'
@@ -232,8 +232,7 @@ function request(id: string, wish: Wish): Buffer[] {
   const headers: Record<string, string | number> = { Host: 'soak', ...wish.headers }
   if (size !== undefined && !chunked) headers['Content-Length'] = size
   if (size !== undefined && chunked) headers['Transfer-Encoding'] = 'chunked'
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  const head = `${method} ${place}?${query} HTTP/${version}\r\n${lines.join('')}\r\n`
+  const head = headText(`${method} ${place}?${query} HTTP/${version}`, headers)
   const parts: Buffer[] = [Buffer.from(head, 'latin1')]
   if (size !== undefined) {
     for (const piece of pieces(id, size, 16 * 1024)) parts.push(chunked ? chunk(piece) : piece)

@@ -23,6 +23,11 @@ const unseen = new Set(['refused', 'unreachable', 'timeout_connect', 'dns', 'tls
 /** Reasons of attempts whose answer came, as far as its head. */
 const answered = /^(?:-|http_\d+|body_\w+)$/
 
+/** Lines of an error log that no traffic may bring about. */
+export function alarmsIn(stderr: string): string[] {
+  return stderr.split('\n').filter((line) => /\[(alert|emerg|crit)\]|Unhandled/i.test(line))
+}
+
 /** How long what is in progress may take to be counted as over, milliseconds. */
 const settleMs = 5000
 
@@ -84,10 +89,7 @@ export class Lab {
   async settle(requests: number | undefined, { seen = true }: { seen?: boolean } = {}): Promise<void> {
     await this.idle()
     assert.ok(this.sidecar.running, `the program ended:\n${this.sidecar.stderr}`)
-    const alarms = this.sidecar.stderr
-      .split('\n')
-      .filter((line) => /\[(alert|emerg|crit)\]|Unhandled/i.test(line))
-    assert.deepEqual(alarms, [])
+    assert.deepEqual(alarmsIn(this.sidecar.stderr), [])
     const records = await this.#wait(requests ?? 0, seen)
     if (requests !== undefined) {
       assert.equal(records.length, requests, `records:\n${records.map((r) => JSON.stringify(r)).join('\n')}`)
@@ -113,6 +115,16 @@ export class Lab {
       if (performance.now() > end) assert.deepEqual(busy, [], 'still counted as in progress')
       await sleep(20)
     }
+  }
+
+  /** Waits until all connections of clients are gone. */
+  async left(): Promise<void> {
+    await eventually('all connections of clients are gone', async () => {
+      const { active, idle } = await this.sidecar.json<{ active: number; idle: number }>(
+        '/status/connections',
+      )
+      return active + idle === 0
+    })
   }
 
   async #statusBusy(): Promise<string[]> {

@@ -172,6 +172,14 @@ export class Sidecar implements AsyncDisposable {
     }
   }
 
+  /** Asks the admin server for a reload, and says what it answers. */
+  askReload(headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    return fetch(`${this.admin}/reload`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', ...headers },
+    })
+  }
+
   /** How many configurations were put into force so far. */
   async generation(): Promise<number> {
     return this.json<number>('/status/angie/generation')

@@ -268,10 +268,7 @@ for (const [what, spoil, message] of mistakes) {
     assert.equal(await sidecar.generation(), 1)
     const metrics = async () => (await fetch(`${sidecar.admin}/metrics`)).text()
     assert.match(await metrics(), /^evenkeel_config_last_reload_successful 0$/m)
-    const asked = await fetch(`${sidecar.admin}/reload`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-    })
+    const asked = await sidecar.askReload()
     assert.equal(asked.status, 422)
     assert.match(
       JSON.parse(await asked.text()).error,
@@ -296,11 +293,9 @@ test('a reload that asks for a port that is taken changes nothing', async () => 
 test('POST /reload reloads and says the generation', async () => {
   await using a = await backend({ body: 'x' })
   await using sidecar = await start(config([a.address]))
-  const ask = () =>
-    fetch(`${sidecar.admin}/reload`, { method: 'POST', headers: { 'Content-Type': 'application/json' } })
-  assert.deepEqual(await (await ask()).json(), { ok: true, generation: 2 })
+  assert.deepEqual(await (await sidecar.askReload()).json(), { ok: true, generation: 2 })
   // Many at once: each is answered, and those that share a run share its generation.
-  const answers = await Promise.all(Array.from({ length: 10 }, ask))
+  const answers = await Promise.all(Array.from({ length: 10 }, () => sidecar.askReload()))
   for (const answer of answers) assert.equal(answer.status, 200)
   const generation = await sidecar.generation()
   assert.ok(generation >= 3 && generation <= 12)
@@ -359,11 +354,7 @@ test('a token is read at reload, and one that cannot be read changes nothing', a
   await using a = await backend({ body: 'x' })
   const text = (line: string) => `admin 127.0.0.1:ADMIN; ${line}${config([a.address])}`
   await using sidecar = await start(text(''))
-  const ask = (token: string) =>
-    fetch(`${sidecar.admin}/reload`, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-    })
+  const ask = (token: string) => sidecar.askReload({ Authorization: `Bearer ${token}` })
   await sidecar.rewrite(text('admin_token_file token;'))
   sidecar.signal('SIGHUP')
   await sidecar.logged(/\[emerg\] .*open\(\) ".*token" failed \(2: No such file or directory\)/)

@@ -161,13 +161,7 @@ test('a line break that is written into a configuration, or comes by the environ
   const text = (line: string) =>
     `http { upstream u { server ${peer.address}; } server { listen 127.0.0.1:PORT; location / { ${line} } } }`
   await using sidecar = await start(text('return 200;'), { env: { EVIL: evil } })
-  const reload = (line: string) =>
-    sidecar.rewrite(text(line)).then(() =>
-      fetch(`${sidecar.admin}/reload`, {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-      }),
-    )
+  const reload = (line: string) => sidecar.rewrite(text(line)).then(() => sidecar.askReload())
   for (const line of written) {
     const response = await reload(line)
     assert.equal(response.status, 422, line)

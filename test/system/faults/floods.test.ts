@@ -3,7 +3,7 @@ import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { type Backend, backend, type Exchange } from '../../support/backend.ts'
 import { type Client, dial } from '../../support/client.ts'
-import { eventually, type Lab, lab, residentBytes } from '../../support/invariants.ts'
+import { type Lab, lab, residentBytes } from '../../support/invariants.ts'
 
 /* Floods of everything that a client, or a peer, can send much of: others are served meanwhile. */
 
@@ -99,10 +99,7 @@ test('two thousand connections that say nothing and five hundred half heads cost
   const grown = (await residentBytes(front.sidecar.pid)) - before
   assert.ok(grown < 100 << 20, `${grown >> 20} MiB more`)
   close(clients)
-  await eventually('all are gone', async () => {
-    const { active, idle } = await front.sidecar.json<{ active: number; idle: number }>('/status/connections')
-    return active + idle === 0
-  })
+  await front.left()
   await front.settle(undefined, { seen: false })
 })
 
