@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { assertSettled, type Looked } from './aftermath.ts'
 import { backend } from './backend.ts'
@@ -95,6 +98,23 @@ test('connections that are half closed, or open to peers beyond those kept idle,
   client.destroy()
   await assertSettled(program)
   server.close()
+})
+
+test('metrics that cannot be read are told, unless the configuration keeps them from a test', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'evenkeel-aftermath-'))
+  try {
+    const file = join(folder, 'evenkeel.conf')
+    const silent = { ...program, admin: 'http://127.0.0.1:9', file }
+    await writeFile(file, 'admin 127.0.0.1:9;')
+    await assert.rejects(assertSettled(silent), { message: /127\.0\.0\.1:9\/metrics cannot be read/ })
+    await assertSettled({ ...silent, running: false })
+    for (const text of ['admin off;', 'admin 127.0.0.1:9; admin_token_file token;']) {
+      await writeFile(file, text)
+      await assertSettled(silent)
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 })
 
 test('a program is looked at as it is stopped: what it has not finished, and that it has not ended by itself', async () => {
