@@ -31,7 +31,7 @@ export async function usage(sidecar: Sidecar, folder: string): Promise<Usage> {
 }
 
 /** Open descriptors of a process. */
-export function descriptors(pid: number): string[] {
+function descriptors(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`)
 }
 

@@ -22,10 +22,10 @@ function offset(name: string): number {
 }
 
 /** Most bytes that `piece` gives at once. */
-export const pieceBytes = 64 * 1024
+const pieceBytes = 64 * 1024
 
 /** Bytes of a body from a place on. The buffer is shared: not to be written to. */
-export function piece(name: string, from: number, length: number): Buffer {
+function piece(name: string, from: number, length: number): Buffer {
   const at = (offset(name) + from) % period
   return pattern.subarray(at, at + Math.min(length, pieceBytes))
 }

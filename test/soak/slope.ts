@@ -1,13 +1,5 @@
-/** A line through points by least squares. */
-export interface Line {
-  /** Change of y for each unit of x. */
-  readonly slope: number
-  /** Of the slope. */
-  readonly standardError: number
-}
-
-/** @param points x and y; at least two different x */
-export function leastSquares(points: readonly (readonly [number, number])[]): Line {
+/** Change of y for each unit of x, by least squares. @param points x and y; at least two different x */
+function slopeOf(points: readonly (readonly [number, number])[]): number {
   const count = points.length
   const meanX = points.reduce((sum, [x]) => sum + x, 0) / count
   const meanY = points.reduce((sum, [, y]) => sum + y, 0) / count
@@ -17,10 +9,7 @@ export function leastSquares(points: readonly (readonly [number, number])[]): Li
     xx += (x - meanX) ** 2
     xy += (x - meanX) * (y - meanY)
   }
-  const slope = xy / xx
-  let residual = 0
-  for (const [x, y] of points) residual += (y - meanY - slope * (x - meanX)) ** 2
-  return { slope, standardError: count > 2 ? Math.sqrt(residual / (count - 2) / xx) : 0 }
+  return xy / xx
 }
 
 /** What memory may grow by in the second half of a run before it counts as growing: bytes, and a part of its level. */
@@ -40,9 +29,8 @@ export interface Growth {
 export function growth(points: readonly (readonly [number, number])[], bound: Bound): Growth | undefined {
   if (points.length < 3) return undefined
   const span = points.at(-1)![0] - points[0]![0]
-  const { slope } = leastSquares(points)
   const level = points.reduce((sum, [, y]) => sum + y, 0) / points.length
-  const grown = slope * span
+  const grown = slopeOf(points) * span
   const allowed = Math.max(bound.bytes, bound.part * level)
   return { grown, allowed, flat: grown <= allowed }
 }
