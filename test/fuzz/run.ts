@@ -4,15 +4,20 @@
 import { parseArgs } from 'node:util'
 import { Campaign } from './campaign.ts'
 
+const usage = 'npm run fuzz -- [--minutes 10] [--seed N] [--count N] [--threads N]'
 const values = read()
 
 function read() {
   const number = { type: 'string' } as const
   try {
-    return parseArgs({ options: { minutes: number, seed: number, count: number, threads: number } }).values
+    const options = { minutes: number, seed: number, count: number, threads: number }
+    const { values } = parseArgs({ options: { ...options, help: { type: 'boolean' } } })
+    if (values.help !== true) return values
+    console.log(usage)
+    process.exit(0)
   } catch (error) {
     console.error(`fuzz: ${error instanceof Error ? error.message : error}`)
-    console.error('usage: npm run fuzz -- [--minutes 10] [--seed N] [--count N] [--threads N]')
+    console.error(`usage: ${usage}`)
     process.exit(2)
   }
 }

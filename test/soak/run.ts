@@ -24,11 +24,14 @@ try {
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1e6)) },
       clients: { type: 'string', default: '48' },
       only: { type: 'string', default: 'mix' },
+      help: { type: 'boolean', default: false },
     },
   })
   const threads = number('threads', values.threads, 1, 64)
   const seed = number('seed', values.seed, 0, 2 ** 31)
-  if (values.only === 'reloads') {
+  if (values.help) {
+    console.log(usage)
+  } else if (values.only === 'reloads') {
     const { reloads } = await import('./reloads.ts')
     const seconds = 60 * number('minutes', values.minutes ?? '1', 0.1, 1440)
     const good = await reloads({ seconds, threads, everyMs: 2000, clients: 8, say: console.log })
