@@ -78,3 +78,9 @@ export async function undisturbed(go: () => Promise<void>): Promise<void> {
     }
   }
 }
+
+/**
+ * The work of a test of how soon, or how often, something happens. Its `test` stays in the test's own file, which is
+ * what a failure names.
+ */
+export const timed = (go: () => Promise<void>) => () => undisturbed(go)

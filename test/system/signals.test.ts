@@ -12,7 +12,7 @@ import { dial, webSocket } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
 import { eventually } from '../support/invariants.ts'
 import { launcher, start } from '../support/sidecar.ts'
-import { undisturbed } from '../support/undisturbed.ts'
+import { timed } from '../support/undisturbed.ts'
 
 /** A peer that answers after so many milliseconds as the target says: `/50`; `/ws` opens a tunnel, `/sse` streams, `/never` waits. */
 function peer(): Promise<Backend> {
@@ -96,13 +96,10 @@ async function refuses(port: number): Promise<boolean> {
   }
 }
 
-/** A test of how soon something happens, and not before. */
-const timed = (name: string, go: () => Promise<void>) => test(name, () => undisturbed(go))
-
 for (const signal of ['SIGTERM', 'SIGQUIT'] as const) {
-  timed(
+  test(
     `${signal} drains: not ready first, still accepting, then every answer is the last and nothing is cut`,
-    async () => {
+    timed(async () => {
       await using a = await peer()
       await using sidecar = await start(config(a, 'drain_delay 800ms; drain_timeout 5s;'))
       const count: Count = { good: 0, last: 0, kept: 0, broken: [] }
@@ -142,35 +139,38 @@ for (const signal of ['SIGTERM', 'SIGQUIT'] as const) {
       assert.equal(count.kept, 0, 'every response since says that it is the last')
       assert.ok(count.last >= 8, 'each connection was told to close')
       assert.ok(performance.now() - began < 4000, 'it did not wait for the timeout')
-    },
+    }),
   )
 }
 
-timed('a tunnel and an endless stream last until the drain’s time is over, then end in order', async () => {
-  await using a = await peer()
-  await using sidecar = await start(config(a, 'drain_timeout 600ms;'))
-  const { client: tunnel, status } = await webSocket(sidecar.port, '/ws')
-  assert.equal(status, 101)
-  const stream = await dial(sidecar.port)
-  await stream.write('GET /sse HTTP/1.1\r\nHost: x\r\n\r\n')
-  await stream.head()
-  const began = performance.now()
-  sidecar.signal('SIGTERM')
-  await sleep(300)
-  assert.equal(tunnel.inbox.ended, undefined)
-  assert.equal(stream.inbox.ended, undefined)
-  const bytes = stream.inbox.total
-  await eventually('the stream goes on', () => stream.inbox.total > bytes)
-  assert.equal(await tunnel.closed, 'fin')
-  assert.ok(performance.now() - began >= 550)
-  assert.equal(tunnel.inbox.unread.length, 0, 'nothing was put into the tunnel')
-  const ws = a.requests.find((request) => request.target === '/ws')!
-  assert.equal(await ws.gone, 'fin')
-  tunnel.close()
-  await stream.closed
-  assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
-  assert.ok(performance.now() - began < 2000)
-})
+test(
+  'a tunnel and an endless stream last until the drain’s time is over, then end in order',
+  timed(async () => {
+    await using a = await peer()
+    await using sidecar = await start(config(a, 'drain_timeout 600ms;'))
+    const { client: tunnel, status } = await webSocket(sidecar.port, '/ws')
+    assert.equal(status, 101)
+    const stream = await dial(sidecar.port)
+    await stream.write('GET /sse HTTP/1.1\r\nHost: x\r\n\r\n')
+    await stream.head()
+    const began = performance.now()
+    sidecar.signal('SIGTERM')
+    await sleep(300)
+    assert.equal(tunnel.inbox.ended, undefined)
+    assert.equal(stream.inbox.ended, undefined)
+    const bytes = stream.inbox.total
+    await eventually('the stream goes on', () => stream.inbox.total > bytes)
+    assert.equal(await tunnel.closed, 'fin')
+    assert.ok(performance.now() - began >= 550)
+    assert.equal(tunnel.inbox.unread.length, 0, 'nothing was put into the tunnel')
+    const ws = a.requests.find((request) => request.target === '/ws')!
+    assert.equal(await ws.gone, 'fin')
+    tunnel.close()
+    await stream.closed
+    assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
+    assert.ok(performance.now() - began < 2000)
+  }),
+)
 
 for (const [signal, after] of [
   ['SIGTERM', 0],
@@ -179,37 +179,43 @@ for (const [signal, after] of [
   ['SIGQUIT', 0],
   ['SIGINT', 0],
 ] as const) {
-  timed(`a ${signal} ${after} ms into the drain ends it now`, async () => {
-    await using a = await peer()
-    await using sidecar = await start(config(a))
-    const { client } = await webSocket(sidecar.port, '/ws')
-    sidecar.signal('SIGTERM')
-    await eventually('draining', async () => (await fetch(`${sidecar.admin}/readyz`)).status === 503)
-    await sleep(after)
-    assert.ok(sidecar.running)
-    const began = performance.now()
-    sidecar.signal(signal)
-    const how = await sidecar.exited
-    assert.deepEqual(how, { code: 1, signal: null })
-    assert.ok(performance.now() - began < 1000)
-    const records = readFileSync(join(sidecar.folder, 'access.log'), 'utf8')
-    assert.match(records, /\/ws/, 'the tunnel that was cut has its record')
-    client.close()
-  })
+  test(
+    `a ${signal} ${after} ms into the drain ends it now`,
+    timed(async () => {
+      await using a = await peer()
+      await using sidecar = await start(config(a))
+      const { client } = await webSocket(sidecar.port, '/ws')
+      sidecar.signal('SIGTERM')
+      await eventually('draining', async () => (await fetch(`${sidecar.admin}/readyz`)).status === 503)
+      await sleep(after)
+      assert.ok(sidecar.running)
+      const began = performance.now()
+      sidecar.signal(signal)
+      const how = await sidecar.exited
+      assert.deepEqual(how, { code: 1, signal: null })
+      assert.ok(performance.now() - began < 1000)
+      const records = readFileSync(join(sidecar.folder, 'access.log'), 'utf8')
+      assert.match(records, /\/ws/, 'the tunnel that was cut has its record')
+      client.close()
+    }),
+  )
 }
 
-timed('INT stops at once, whatever is in progress', async () => {
-  await using a = await peer()
-  await using sidecar = await start(config(a))
-  const client = await dial(sidecar.port)
-  const failed = client.ask('/never').catch(() => 'cut')
-  await eventually('in progress', () => a.busy > 0)
-  const began = performance.now()
-  sidecar.signal('SIGINT')
-  assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
-  assert.equal(await failed, 'cut')
-  assert.ok(performance.now() - began < 1000)
-})
+test(
+  'INT stops at once, whatever is in progress',
+  timed(async () => {
+    await using a = await peer()
+    await using sidecar = await start(config(a))
+    const client = await dial(sidecar.port)
+    const failed = client.ask('/never').catch(() => 'cut')
+    await eventually('in progress', () => a.busy > 0)
+    const began = performance.now()
+    sidecar.signal('SIGINT')
+    assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
+    assert.equal(await failed, 'cut')
+    assert.ok(performance.now() - began < 1000)
+  }),
+)
 
 test('USR1 reopens the log files, so that they can be rotated', async () => {
   await using a = await peer()

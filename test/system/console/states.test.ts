@@ -6,16 +6,13 @@ import { clean, soon, visit } from '../../support/browser.ts'
 import { launchChromium } from '../../support/chromium.ts'
 import { eventually, type PeerStatus } from '../../support/invariants.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
-import { undisturbed } from '../../support/undisturbed.ts'
+import { timed } from '../../support/undisturbed.ts'
 
 let browser: Browser
 before(async () => {
   browser = await launchChromium()
 })
 after(() => browser.close())
-
-/** A test of how soon something is shown. */
-const timed = (name: string, go: () => Promise<void>) => test(name, () => undisturbed(go))
 
 const config = (list: readonly Backend[], more: readonly string[] = [], location = '') => `http {
   upstream demo {
@@ -37,67 +34,76 @@ async function becomes(sidecar: Sidecar, peer: string, state: string): Promise<v
   })
 }
 
-timed('a peer that fails and recovers is shown so within two seconds, with the reason', async () => {
-  await using peers = new Backends()
-  const good = await peers.add({ body: 'good' })
-  const bad = await peers.add({ body: 'bad' })
-  const more = ['', 'max_fails=2 fail_timeout=1s']
-  await using sidecar = await start(config([good, bad], more))
-  const watched = await visit(browser, sidecar.admin)
-  const row = watched.row(bad.address)
-  await row.getByText('up', { exact: true }).waitFor()
-  bad.script = { status: 503 }
-  await becomes(sidecar, bad.address, 'unavailable')
-  await row.getByText('unavailable', { exact: true }).waitFor(soon)
-  await row.getByText(/2 of 2 failures/).waitFor(soon)
-  await row.getByText(/http_503/).waitFor(soon)
-  await watched.page.locator('.states').getByText('1 unavailable').waitFor(soon)
-  // What changed stands among the attempts too, and is said to who does not see it.
-  await watched.page.locator('.change', { hasText: bad.address }).getByText('unavailable').waitFor(soon)
-  assert.match((await watched.page.getByRole('status').first().textContent()) ?? '', /is unavailable, was up/)
-  assert.equal(await watched.page.title(), '(1) evenkeel')
+test(
+  'a peer that fails and recovers is shown so within two seconds, with the reason',
+  timed(async () => {
+    await using peers = new Backends()
+    const good = await peers.add({ body: 'good' })
+    const bad = await peers.add({ body: 'bad' })
+    const more = ['', 'max_fails=2 fail_timeout=1s']
+    await using sidecar = await start(config([good, bad], more))
+    const watched = await visit(browser, sidecar.admin)
+    const row = watched.row(bad.address)
+    await row.getByText('up', { exact: true }).waitFor()
+    bad.script = { status: 503 }
+    await becomes(sidecar, bad.address, 'unavailable')
+    await row.getByText('unavailable', { exact: true }).waitFor(soon)
+    await row.getByText(/2 of 2 failures/).waitFor(soon)
+    await row.getByText(/http_503/).waitFor(soon)
+    await watched.page.locator('.states').getByText('1 unavailable').waitFor(soon)
+    // What changed stands among the attempts too, and is said to who does not see it.
+    await watched.page.locator('.change', { hasText: bad.address }).getByText('unavailable').waitFor(soon)
+    assert.match(
+      (await watched.page.getByRole('status').first().textContent()) ?? '',
+      /is unavailable, was up/,
+    )
+    assert.equal(await watched.page.title(), '(1) evenkeel')
 
-  bad.script = { body: 'bad' }
-  await becomes(sidecar, bad.address, 'up')
-  await row.getByText('up', { exact: true }).waitFor(soon)
-  assert.equal(await row.getByText('unavailable', { exact: true }).count(), 0)
-  clean(watched)
-})
+    bad.script = { body: 'bad' }
+    await becomes(sidecar, bad.address, 'up')
+    await row.getByText('up', { exact: true }).waitFor(soon)
+    assert.equal(await row.getByText('unavailable', { exact: true }).count(), 0)
+    clean(watched)
+  }),
+)
 
-timed('a peer that a reload sets down, adds or removes is shown so within two seconds', async () => {
-  await using peers = new Backends()
-  const one = await peers.add({ body: 'one' })
-  const two = await peers.add({ body: 'two' })
-  const three = await peers.add({ body: 'three' })
-  await using sidecar = await start(config([one, two]))
-  const watched = await visit(browser, sidecar.admin)
-  const { page } = watched
-  const row = watched.row(two.address)
-  await row.getByText('up', { exact: true }).waitFor()
-  await sidecar.reload(config([one, two], ['', 'down']))
-  await row.getByText('down', { exact: true }).waitFor(soon)
-  await page
-    .locator('#facts')
-    .getByText(/^2, loaded/)
-    .waitFor(soon)
-  await sidecar.reload(config([one, two]))
-  await row.getByText('up', { exact: true }).waitFor(soon)
-  await sidecar.reload(config([one, three]))
-  await watched.row(three.address).waitFor(soon)
-  await row.waitFor({ state: 'detached', ...soon })
+test(
+  'a peer that a reload sets down, adds or removes is shown so within two seconds',
+  timed(async () => {
+    await using peers = new Backends()
+    const one = await peers.add({ body: 'one' })
+    const two = await peers.add({ body: 'two' })
+    const three = await peers.add({ body: 'three' })
+    await using sidecar = await start(config([one, two]))
+    const watched = await visit(browser, sidecar.admin)
+    const { page } = watched
+    const row = watched.row(two.address)
+    await row.getByText('up', { exact: true }).waitFor()
+    await sidecar.reload(config([one, two], ['', 'down']))
+    await row.getByText('down', { exact: true }).waitFor(soon)
+    await page
+      .locator('#facts')
+      .getByText(/^2, loaded/)
+      .waitFor(soon)
+    await sidecar.reload(config([one, two]))
+    await row.getByText('up', { exact: true }).waitFor(soon)
+    await sidecar.reload(config([one, three]))
+    await watched.row(three.address).waitFor(soon)
+    await row.waitFor({ state: 'detached', ...soon })
 
-  await sidecar.rewrite('http { nonsense; }')
-  sidecar.signal('SIGHUP')
-  await sidecar.logged(/unknown directive "nonsense"/)
-  await page.locator('.banner', { hasText: 'unknown directive "nonsense"' }).waitFor(soon)
-  await sidecar.reload(config([one, three]))
-  await page.locator('.banner').waitFor({ state: 'detached', ...soon })
-  clean(watched)
-})
+    await sidecar.rewrite('http { nonsense; }')
+    sidecar.signal('SIGHUP')
+    await sidecar.logged(/unknown directive "nonsense"/)
+    await page.locator('.banner', { hasText: 'unknown directive "nonsense"' }).waitFor(soon)
+    await sidecar.reload(config([one, three]))
+    await page.locator('.banner').waitFor({ state: 'detached', ...soon })
+    clean(watched)
+  }),
+)
 
-timed(
+test(
   'a peer that probes find unhealthy is shown so, with what the last one saw, until they pass again',
-  async () => {
+  timed(async () => {
     await using good = await backend({ body: 'good' })
     await using bad = await backend({ body: 'bad' })
     const probe = 'upstream_probe health uri=/health interval=200ms fails=2 passes=1;'
@@ -122,12 +128,12 @@ timed(
     await row.getByText('up', { exact: true }).waitFor(soon)
     await row.locator('[data-look="passed"]').waitFor(soon)
     clean(watched)
-  },
+  }),
 )
 
-timed(
+test(
   'a peer that stops answering is shown so, and those that are idle or send a long answer are not',
-  async () => {
+  timed(async () => {
     await using peers = new Backends()
     const fine = await peers.add({ body: 'fine' })
     const stuck = await peers.add({ body: 'stuck' })
@@ -160,5 +166,5 @@ timed(
     await Promise.all(asked)
     await page.getByText(/^No trouble: /).waitFor({ timeout: 4000 })
     clean(watched)
-  },
+  }),
 )

@@ -8,7 +8,7 @@ import { Instances, instances, sharedPeer, Visitors } from '../../support/instan
 import { eventually } from '../../support/invariants.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import type { Sidecar } from '../../support/sidecar.ts'
-import { undisturbed } from '../../support/undisturbed.ts'
+import { timed } from '../../support/undisturbed.ts'
 
 let redis: RedisServer
 before(async () => {
@@ -43,17 +43,14 @@ async function patient(body: string): Promise<{ peer: Backend; ill: boolean; fou
   return Object.assign(state, { peer })
 }
 
-/** A test of how soon, and how often. */
-const timed = (name: string, go: () => Promise<void>) => test(name, () => undisturbed(go))
-
 async function allSay(list: readonly Sidecar[], peer: string, state: string): Promise<boolean> {
   const said = await Promise.all(list.map(async (one) => (await sharedPeer(one, peer)).state))
   return said.every((one) => one === state)
 }
 
-timed(
+test(
   'a peer that one finds ill gets nothing from any within an interval, and all take it back',
-  async () => {
+  timed(async () => {
     const sick = await patient('a')
     await using a = sick.peer
     await using b = await backend({ body: 'b' })
@@ -85,12 +82,12 @@ timed(
     assert.deepEqual(await visitors.stop(), [])
     const heard = fleet.list.filter(({ stderr }) => / is unhealthy: .*\bprobe "health"/.test(stderr))
     assert.equal(heard.length, 3, 'each has a line of it')
-  },
+  }),
 )
 
-timed(
+test(
   'a peer gets one probe an interval from one instance, three and ten, unless each is to ask for itself',
-  async () => {
+  timed(async () => {
     await using a = await backend({ body: 'a' })
     const every = 400
     const own = `upstream_probe own uri=/own interval=${every}ms scope=instance`
@@ -114,12 +111,12 @@ timed(
       const each = (seen.length - shared.length) / intervals / count
       assert.ok(each > 0.75 && each < 1.25, `${count} instances: ${each.toFixed(2)} an interval and instance`)
     }
-  },
+  }),
 )
 
-timed(
+test(
   'an instance whose own way to a peer is broken takes it from the others for a moment, and says so once',
-  async () => {
+  timed(async () => {
     let lost = ''
     await using a = await backend(async (exchange) => {
       const fails = isProbe(exchange) && exchange.head.header('x-pid') === lost
@@ -147,5 +144,5 @@ timed(
     assert.ok(taken <= 1, `${taken} times`)
     assert.equal(broken!.stderr.split('\n').filter((one) => line.test(one)).length, 1)
     assert.ok(fleet.list.slice(0, 2).every(({ stderr }) => !stderr.includes('fails from here')))
-  },
+  }),
 )
