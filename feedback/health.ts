@@ -34,15 +34,21 @@ export function failing(peer: Peer): boolean {
  * Why the peer may not be chosen now; undefined when it may.
  * @param single whether it is alone in its group: then its failures do not count, since there is nobody else
  * @param now monotonic milliseconds
+ * @param bound whether the request is of a session that is bound to it: draining does not matter then
  */
-export function exclusion(peer: Peer, single: boolean, now: number): ExclusionReason | undefined {
+export function exclusion(
+  peer: Peer,
+  single: boolean,
+  now: number,
+  bound = false,
+): ExclusionReason | undefined {
   const { options, index } = peer
   if (options.down) return 'down'
   // A request from before a reload still has the old list before it.
-  if (peer.retired) return 'draining'
+  if (peer.retired || (options.drain && !bound)) return 'draining'
   const numbers = peer.zone.peers
-  const barred = numbers.barred[index]!
-  if (barred !== 0) return bars[barred]
+  const bar = bars[numbers.barred[index]!]
+  if (bar !== undefined && !(bound && bar === 'draining')) return bar
   if (!single && options.max_fails > 0 && numbers.fails[index]! >= options.max_fails) {
     if (now < numbers.checkedAt[index]! + options.fail_timeout) return 'unavailable'
   }
@@ -213,6 +219,7 @@ export function peerState(peer: Peer, now: number): PeerState {
   const numbers = peer.zone.peers
   if (peer.retired) return 'draining'
   if (options.down) return 'down'
+  if (options.drain) return 'draining'
   const bar = bars[numbers.barred[index]!]
   if (bar !== undefined) return bar
   if (numbers.downstartWallAt[index]! > 0) return 'unavailable'

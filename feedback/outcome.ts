@@ -99,7 +99,7 @@ export class Attempt {
   constructor(upstream: Upstream, peer: Peer | undefined, startedAt: number, pick: string) {
     this.upstream = upstream
     this.peer = peer
-    this.address = peer ? peer.name : upstream.name
+    this.address = peer ? peer.name : upstream.label
     this.startedAt = startedAt
     this.pick = pick
   }

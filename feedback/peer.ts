@@ -21,6 +21,8 @@ export interface ServerOptions {
   readonly slow_start: number
   readonly backup: boolean
   readonly down: boolean
+  /** Takes only what is bound to it already. */
+  readonly drain: boolean
   readonly track: string
   /** Sticky id; the lower-case md5 of `name` unless configured. */
   readonly sid: string

@@ -44,6 +44,9 @@ export interface ReportedValue {
   readonly expire: number
 }
 
+/** Before the name of each group of `stream`. */
+export const streamPrefix = 'stream/'
+
 function byTrack({ zone, peers, backups, tracks }: Upstream): Map<string, Cohort> {
   return new Map(
     Array.from(tracks, ([name, track]) => {
@@ -63,7 +66,14 @@ function loners(peers: readonly Peer[]): Peer[] {
 
 /** A named group of peers with its state. */
 export class Upstream {
+  /**
+   * What tells it from all other groups, in metrics, logs and keys: its name, and `stream/` before that for a group of
+   * `stream`, where the same name may stand.
+   */
   readonly name: string
+  /** Its name as written: what variables and the status tree show. */
+  readonly label: string
+  readonly kind: 'http' | 'stream'
   readonly zone: Zone
   /** Primaries in configuration order. */
   readonly peers: readonly Peer[]
@@ -92,6 +102,8 @@ export class Upstream {
 
   constructor(options: {
     name: string
+    /** Left out: `http`. */
+    kind?: 'http' | 'stream'
     zone: Zone
     peers: readonly Peer[]
     backups: readonly Peer[]
@@ -105,6 +117,8 @@ export class Upstream {
     shadow?: Shadow | undefined
   }) {
     this.name = options.name
+    this.kind = options.kind ?? 'http'
+    this.label = this.kind === 'stream' ? options.name.slice(streamPrefix.length) : options.name
     this.zone = options.zone
     this.peers = options.peers
     this.backups = options.backups

@@ -225,13 +225,13 @@ export function exclusion(
 }
 
 /**
- * How many attempts the group allows one request: its peers, backups included, that are not marked `down`
+ * How many attempts the group allows one request: its peers, backups included, that are not marked `down` or `drain`
  * (nginx's `tries`).
  * @param track of the request, where requests are split: peers that it could not go to do not count
  */
 export function tries(group: Group, track = ''): number {
   let count = 0
-  for (const peer of within(group, track)) if (!peer.options.down) count += 1
+  for (const peer of within(group, track)) if (!peer.options.down && !peer.options.drain) count += 1
   return count
 }
 

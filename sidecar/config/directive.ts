@@ -1,7 +1,18 @@
 import type { Static, TSchema } from 'typebox'
 
 /** Where a directive may stand. `if` is one in a location, `server if` one beside the locations. */
-export const contexts = ['main', 'http', 'upstream', 'server', 'location', 'if', 'server if'] as const
+export const contexts = [
+  'main',
+  'http',
+  'upstream',
+  'server',
+  'location',
+  'if',
+  'server if',
+  'stream',
+  'stream upstream',
+  'stream server',
+] as const
 export type Context = (typeof contexts)[number]
 
 /** What a directive puts into the model. */

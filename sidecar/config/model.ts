@@ -1,4 +1,6 @@
 import { retryKinds } from '../../feedback/policy.ts'
+import type { StickyLine } from './sticky-model.ts'
+import type { StreamBlock } from './stream-model.ts'
 
 /**
  * The canonical model: what both syntaxes yield. Plain data, so it can be printed, posted to a thread, compared
@@ -13,6 +15,7 @@ import { retryKinds } from '../../feedback/policy.ts'
 
 export interface Model {
   readonly http?: HttpBlock
+  readonly stream?: StreamBlock
   /** Where the admin server listens; `off` for none. */
   readonly admin?: 'off' | readonly AdminListen[]
   /** Further host names that admin requests may carry. */
@@ -179,7 +182,28 @@ export interface ServerSettings {
   readonly merge_slashes?: boolean
 }
 
-export interface HttpBlock extends Settings, ServerSettings {
+/** Where the hosts of groups are looked up, for `http` or `stream` as a whole or for one group. */
+export interface Resolving {
+  /** Without it the servers of `/etc/resolv.conf`; `off` for nobody. */
+  readonly resolver?: 'off' | ResolverLine
+  /** `30s` where absent. */
+  readonly resolver_timeout?: string
+}
+
+export interface ResolverLine {
+  /** At least one `host`, `host:port` or `[v6]:port`; 53 where there is no port. */
+  readonly addresses: readonly string[]
+  /** How long answers are good, whatever they say themselves. */
+  readonly valid?: string
+  /** Whether IPv6 addresses are asked for; `on` where absent. */
+  readonly ipv6?: 'on' | 'off'
+  /** Whether IPv4 addresses are; `on` where absent. */
+  readonly ipv4?: 'on' | 'off'
+  /** Name under which its queries are counted in the status tree. */
+  readonly status_zone?: string
+}
+
+export interface HttpBlock extends Settings, ServerSettings, Resolving {
   /** By name, in file order. Names differ in more than case. */
   readonly upstreams?: Readonly<Record<string, UpstreamBlock>>
   readonly servers?: readonly ServerBlock[]
@@ -234,7 +258,7 @@ export type MethodArgs = true | Readonly<Record<string, string | number | boolea
  * A group. At most one method's key is set (the last that was written), named like the method in
  * balance/methods.ts; use `methodOf` in check/upstreams.ts to find it. Without one the method is round robin.
  */
-export interface UpstreamBlock {
+export interface UpstreamBlock extends Resolving {
   readonly servers?: readonly ServerLine[]
   readonly zone?: { readonly name: string; readonly size?: string }
   readonly hash?: MethodArgs
@@ -255,6 +279,20 @@ export interface UpstreamBlock {
   readonly response_time_factor?: number
   /** Keeps the group out of the fleet. */
   readonly fleet?: 'off'
+  readonly sticky?: StickyLine
+  /** Mixed into ids of peers before clients see them. May have variables. */
+  readonly sticky_secret?: string
+  /** Whether a request whose peer cannot take it is refused instead of going elsewhere. */
+  readonly sticky_strict?: boolean
+  /** How many requests may wait in each thread where nobody is ready, and for how long (`60s` where absent). */
+  readonly queue?: { readonly number: number; readonly timeout?: string }
+  readonly backup_switch?: BackupSwitch
+}
+
+/** Requests stay with the list of peers, primaries or backups, that took the last one. */
+export interface BackupSwitch {
+  /** `true`: until that list has nobody; a time: the primaries are tried again so long after the switch. */
+  readonly permanent: true | string
 }
 
 /** Which tracks requests go to. At least one of the first two stands. */
@@ -279,7 +317,13 @@ export interface ServerLine {
   readonly slow_start?: string
   readonly backup?: true
   readonly down?: true
+  /** Takes only requests of sessions that are bound to it. Never together with `down`. */
+  readonly drain?: true
   readonly sid?: string
+  /** Addresses of its host are followed while the program runs. */
+  readonly resolve?: true
+  /** Addresses and ports are those of SRV records, `_service._tcp.host`. Stands together with `resolve`. */
+  readonly service?: string
   readonly track?: string
 }
 

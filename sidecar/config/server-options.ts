@@ -17,6 +17,7 @@ export function serverOptions(line: ServerLine, name: string): ServerOptions {
     slow_start: timeMs(line.slow_start ?? '0s') ?? 0,
     backup: line.backup === true,
     down: line.down === true,
+    drain: line.drain === true,
     track: line.track ?? 'stable',
     sid: line.sid ?? createHash('md5').update(name).digest('hex'),
   }

@@ -63,6 +63,7 @@ function peer(zone: Zone, position: number): Peer {
       slow_start: 0,
       backup: false,
       down: false,
+      drain: false,
       track: 'stable',
       sid: '',
     },

@@ -32,6 +32,7 @@ function wanted(sketches: readonly Sketch[]): Wanted[] {
         slow_start: 0,
         backup: false,
         down: false,
+        drain: false,
         track: 'stable',
         sid: '',
         ...more,

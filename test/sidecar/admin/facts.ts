@@ -19,6 +19,7 @@ const defaults: ServerOptions = {
   slow_start: 0,
   backup: false,
   down: false,
+  drain: false,
   track: 'stable',
   sid: '00c23eedc13f75dbfcb6587bda3741b8',
 }

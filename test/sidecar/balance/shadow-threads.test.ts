@@ -28,7 +28,7 @@ const prelude = `
     const peers = data.labels.map((track, index) => new Peer(zone, index, 's' + index, 's' + index,
       { kind: 'tcp', host: '127.0.0.1', port: 8001 + index },
       { weight: 1, max_conns: 0, max_conns_scope: 'instance', max_fails: 0, fail_timeout: 10, slow_start: 0, backup: false,
-        down: false, track, sid: '' }))
+        down: false, drain: false, track, sid: '' }))
     return { zone, peers, backups: [], tracks: tracksOf(tracks), name: 'u', responseTimeFactor: 0.9, split: true }
   }
   const rule = { variable: undefined, percents: new Map([['canary', 25]]), key: undefined }

@@ -19,7 +19,7 @@ const prelude = `
   const zone = Zone.attach(data.shared, data.row)
   const peers = data.peers.map((options, index) => new Peer(zone, index, 's' + index, 's' + index,
     { kind: 'tcp', host: '127.0.0.1', port: 8001 + index },
-    { weight: 1, max_conns: 0, max_conns_scope: 'instance', max_fails: 1, fail_timeout: 10_000, slow_start: 0, backup: false, down: false,
+    { weight: 1, max_conns: 0, max_conns_scope: 'instance', max_fails: 1, fail_timeout: 10_000, slow_start: 0, backup: false, down: false, drain: false,
       track: 'stable', sid: '', ...options }))
   const method = methods.find(({ name }) => name === data.method)
   const args = data.args ?? {}
