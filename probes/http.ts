@@ -5,6 +5,7 @@ import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap } from './answer.ts'
 import { connectInterval, dial } from './dial.ts'
 import type { Answer, Asking, ProbeKind, Question, Target } from './probe.ts'
+import { sizeOf } from './size.ts'
 
 const args = Type.Object(
   {
@@ -29,7 +30,7 @@ export const http = {
   async check(target, { max_body = '256k' }, asking) {
     const { question } = asking
     if (!question) throw new Error(`probe of "${target.name}" has no request to send`)
-    return ask(target, question, bytes(max_body), asking)
+    return ask(target, question, sizeOf(max_body), asking)
   },
 } as const satisfies ProbeKind<typeof args>
 
@@ -197,11 +198,4 @@ function headMishap(error: NodeJS.ErrnoException): Mishap {
 function texts(raw: Dispatcher.DispatchController['rawHeaders']): string[] {
   if (!Array.isArray(raw)) return []
   return raw.map((text) => (typeof text === 'string' ? text : Buffer.from(text).toString('latin1')))
-}
-
-/** Of a size in the model's canonical form. */
-function bytes(text: string): number {
-  const [, digits, unit = ''] = /^(\d+)([km]?)$/.exec(text) ?? []
-  if (digits === undefined) throw new Error(`invalid size "${text}"`)
-  return Number(digits) * 1024 ** ['', 'k', 'm'].indexOf(unit)
 }

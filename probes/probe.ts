@@ -73,6 +73,11 @@ export interface Asking {
   readonly signal: AbortSignal
   /** Whether the last probe of this peer did not pass: for kinds whose limit to come back is another one. */
   readonly failing: boolean
+  /**
+   * Whether the test of the probe holds with what was seen so far: for kinds whose answers have no end of their own.
+   * Undefined where there is no test.
+   */
+  readonly holds?: ((seen: Answer) => boolean) | undefined
 }
 
 /** A way of asking. */

@@ -47,7 +47,13 @@ export async function run(probe: LiveProbe, peer: Peer, sending: Sending): Promi
     // Whatever the request was made of, its own attempt was not there yet.
     call.attempts.push(attempt)
     const { signal, failing } = sending
-    answer = await probe.kind.check(target, probe.args, { question, signal, failing })
+    const { test } = probe
+    const holds = (seen: Answer) => {
+      fill(attempt, call, seen)
+      return test === undefined || held(test(call))
+    }
+    const asking = { question, signal, failing, holds: test && holds }
+    answer = await probe.kind.check(target, probe.args, asking)
   } catch (error) {
     // No peer is to suffer for a mistake of this program.
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)
@@ -103,11 +109,16 @@ function judge(
   attempt.failed = failure !== undefined || !(answer.passed ?? verdict?.failed !== true)
   if (attempt.failed || probe.test === undefined) return { passed: !attempt.failed, detail: seen }
   const said = probe.test(call)
-  if (said !== '' && said !== '0') return { passed: true, detail: seen }
+  if (held(said)) return { passed: true, detail: seen }
   // A status of an error explains itself; for any other one it takes the test to see why.
   const test =
     status !== undefined && status >= 400 ? [] : [said === '' ? 'the test is empty' : 'the test is 0']
   return { passed: false, detail: [seen, ...test].filter((part) => part !== '').join(', ') }
+}
+
+/** Whether a test holds by what became of it. */
+function held(said: string): boolean {
+  return said !== '' && said !== '0'
 }
 
 /** A probe is asked once and is nobody's retry. */
