@@ -9,8 +9,9 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { endings } from '../../feedback/outcome.ts'
 import { attemptReasons } from '../../feedback/reasons.ts'
-import { kindOf, probeKinds } from '../../probes/kinds.ts'
+import { kindOf, probeKinds, streamKindOf, streamProbeKinds } from '../../probes/kinds.ts'
 import type { Answer, Asking, ProbeKind, Target } from '../../probes/probe.ts'
+import { streamTcp } from '../../probes/stream-tcp.ts'
 import {
   asking,
   openSockets,
@@ -23,16 +24,28 @@ import {
 import { deafPeer } from '../support/deaf-peer.ts'
 import { freePort } from '../support/free-port.ts'
 
-/** Arguments for kinds that have some that must be given. */
-const given: Readonly<Record<string, object>> = { backlog: { limit: 10 } }
+/** A kind that connects. */
+interface Case {
+  readonly label: string
+  readonly kind: ProbeKind
+  readonly given: object
+}
 
-const kinds: readonly ProbeKind[] = probeKinds
+const cases: readonly Case[] = [
+  // Arguments where some must be given.
+  ...probeKinds.map((kind) => ({
+    label: kind.name,
+    kind,
+    given: kind.name === 'backlog' ? { limit: 10 } : {},
+  })),
+  { label: 'tcp in stream', kind: streamTcp, given: { send: 'data:PING\\r\\n' } },
+]
 
-async function ask(kind: ProbeKind, target: Target, over: Partial<Asking> = {}): Promise<Answer> {
+async function askCase({ kind, given }: Case, target: Target, over: Partial<Asking> = {}): Promise<Answer> {
   // It may read what another test of this process read a moment ago, when this one's peer was not there yet.
   if (kind.name === 'backlog') await sleep(6)
   const asked = kind.http ? { question: question(), ...over } : over
-  return kind.check(target, given[kind.name] ?? {}, asking(asked))
+  return kind.check(target, given, asking(asked))
 }
 
 /** What holds of any answer. */
@@ -68,10 +81,13 @@ const bad: Readonly<Record<string, (socket: Socket) => void>> = {
   'greets as SSH does': (socket) => socket.write('SSH-2.0-OpenSSH_9.2p1\r\n'),
 }
 
-for (const kind of kinds) {
-  test(`${kind.name}: a peer that refuses is an answer`, async () => {
+for (const one of cases) {
+  const { label, kind, given } = one
+  const talks = kind === streamTcp
+  const ask = (target: Target, over?: Partial<Asking>) => askCase(one, target, over)
+  test(`${label}: a peer that refuses is an answer`, async () => {
     const before = openSockets()
-    const answer = await ask(kind, tcpTarget(await freePort()))
+    const answer = await ask(tcpTarget(await freePort()))
     isAnswer(kind, answer)
     // An agent that is not there orders nothing, and that is all.
     if (kind.name === 'agent') assert.equal(answer.passed, true)
@@ -80,35 +96,37 @@ for (const kind of kinds) {
   })
 
   for (const [what, script] of Object.entries(bad)) {
-    test(`${kind.name}: a peer that ${what} is an answer, and no socket is left`, async () => {
+    test(`${label}: a peer that ${what} is an answer, and no socket is left`, async () => {
       const before = openSockets()
       await using peer = await rawPeer(script)
-      const answer = await ask(kind, peer.target, { signal: AbortSignal.timeout(300) })
+      const answer = await ask(peer.target, { signal: AbortSignal.timeout(300) })
       isAnswer(kind, answer)
-      const connects = kind.name === 'tcp' || kind.name === 'backlog' || kind.name === 'agent'
-      if (!connects) assert.ok(answer.failure, 'there was no answer to be judged')
+      const connects = !talks && ['tcp', 'backlog', 'agent'].includes(kind.name)
+      // Whatever it says is an answer where nobody asks for more.
+      const heard = talks && /^(talks|greets)/.test(what)
+      if (!connects && !heard) assert.ok(answer.failure, 'there was no answer to be judged')
       await socketsBackTo(before)
     })
   }
 
-  test(`${kind.name}: a silent peer is given up when the time is over`, async () => {
+  test(`${label}: a silent peer is given up when the time is over`, async () => {
     const before = openSockets()
     await using peer = await rawPeer()
     const startedAt = performance.now()
-    const answer = await ask(kind, peer.target, { signal: AbortSignal.timeout(100) })
+    const answer = await ask(peer.target, { signal: AbortSignal.timeout(100) })
     assert.ok(performance.now() - startedAt < 2000, 'it does not wait on')
     isAnswer(kind, answer)
-    if (kind.http || kind.name === 'grpc') assert.equal(answer.failure?.ending, 'timeout')
+    if (kind.http || talks || kind.name === 'grpc') assert.equal(answer.failure?.ending, 'timeout')
     else assert.equal(answer.passed, true)
     await socketsBackTo(before)
   })
 
-  test(`${kind.name}: a peer that does not accept is given up when the time is over`, async () => {
+  test(`${label}: a peer that does not accept is given up when the time is over`, async () => {
     await using peer = await deafPeer({ backlog: 1 })
     await peer.fill(2)
     const before = openSockets()
     const startedAt = performance.now()
-    const answer = await ask(kind, tcpTarget(peer.port), { signal: AbortSignal.timeout(100) })
+    const answer = await ask(tcpTarget(peer.port), { signal: AbortSignal.timeout(100) })
     assert.ok(performance.now() - startedAt < 2000, 'it does not wait on')
     isAnswer(kind, answer)
     // A queue is looked at from outside.
@@ -118,47 +136,47 @@ for (const kind of kinds) {
     await socketsBackTo(before)
   })
 
-  test(`${kind.name}: nothing is asked when the time is over already`, async () => {
+  test(`${label}: nothing is asked when the time is over already`, async () => {
     await using peer = await rawPeer()
-    const answer = await ask(kind, peer.target, { signal: AbortSignal.abort() })
+    const answer = await ask(peer.target, { signal: AbortSignal.abort() })
     isAnswer(kind, answer)
     if (kind.name !== 'agent') assert.equal(answer.failure?.ending, 'timeout')
     await sleep(10)
     assert.equal(peer.accepted, 0)
   })
 
-  test(`${kind.name}: a signal that goes on is not listened to any more`, async () => {
+  test(`${label}: a signal that goes on is not listened to any more`, async () => {
     await using peer = await rawPeer((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'))
     const { signal } = new AbortController()
-    for (let i = 0; i < 3; i++) isAnswer(kind, await ask(kind, peer.target, { signal }))
-    isAnswer(kind, await ask(kind, tcpTarget(await freePort()), { signal }))
+    for (let i = 0; i < 3; i++) isAnswer(kind, await ask(peer.target, { signal }))
+    isAnswer(kind, await ask(tcpTarget(await freePort()), { signal }))
     assert.equal(getEventListeners(signal, 'abort').length, 0)
   })
 
-  test(`${kind.name}: many at once leave nothing behind`, async () => {
+  test(`${label}: many at once leave nothing behind`, async () => {
     await using peer = await rawPeer((socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'))
     const before = openSockets()
-    const all = await Promise.all(Array.from({ length: 50 }, () => ask(kind, peer.target)))
+    const all = await Promise.all(Array.from({ length: 50 }, () => ask(peer.target)))
     for (const answer of all) isAnswer(kind, answer)
     await socketsBackTo(before)
   })
 
-  test(`${kind.name}: a Unix-domain socket is asked likewise, or refused by name`, async () => {
+  test(`${label}: a Unix-domain socket is asked likewise, or refused by name`, async () => {
     const folder = mkdtempSync(join(tmpdir(), 'evenkeel-probe-'))
     const path = join(folder, 'socket')
     try {
       const address = { kind: 'unix', path } as const
-      const misfit = kind.misfit?.(address, given[kind.name] ?? {})
+      const misfit = kind.misfit?.(address, given)
       if (misfit !== undefined) {
         assert.match(misfit, /^type=\w+ needs a TCP peer$/)
         return
       }
-      const gone = await ask(kind, { name: `unix:${path}`, address })
+      const gone = await ask({ name: `unix:${path}`, address })
       isAnswer(kind, gone)
       if (kind.name !== 'agent') assert.equal(gone.failure?.reason, 'unreachable')
       const before = openSockets()
       await using peer = await new RawPeer((socket) => socket.end()).listen('', path)
-      isAnswer(kind, await ask(kind, { name: `unix:${path}`, address }))
+      isAnswer(kind, await ask({ name: `unix:${path}`, address }))
       assert.equal(peer.accepted, 1)
       await socketsBackTo(before)
     } finally {
@@ -166,7 +184,7 @@ for (const kind of kinds) {
     }
   })
 
-  test(`${kind.name}: is described, its arguments too`, () => {
+  test(`${label}: is described, its arguments too`, () => {
     assert.match(kind.name, /^[a-z]+$/)
     assert.match(kind.summary, /^[A-Z].*\.$/)
     assert.ok(kind.leastInterval >= 10)
@@ -178,14 +196,22 @@ for (const kind of kinds) {
     }
   })
 
-  test(`${kind.name}: has nothing to warn of on this machine`, async () => {
-    assert.equal(await kind.caveat?.(given[kind.name] ?? {}), undefined)
+  test(`${label}: has nothing to warn of on this machine`, async () => {
+    assert.equal(await kind.caveat?.(given), undefined)
   })
 }
 
 test('kinds are found by their names, and http comes first', () => {
-  for (const kind of kinds) assert.equal(kindOf(kind.name), kind)
+  for (const kind of probeKinds) assert.equal(kindOf(kind.name), kind)
   assert.equal(kindOf('icmp'), undefined)
-  assert.equal(new Set(kinds.map((kind) => kind.name)).size, kinds.length)
-  assert.equal(kinds[0]?.name, 'http')
+  assert.equal(new Set(probeKinds.map((kind) => kind.name)).size, probeKinds.length)
+  assert.equal(probeKinds[0].name, 'http')
+})
+
+test('in stream there is no http, and a kind may be said by the flag alone', () => {
+  for (const kind of streamProbeKinds) assert.equal(streamKindOf(kind.name), kind)
+  assert.equal(streamKindOf('http'), undefined)
+  assert.equal(streamKindOf(undefined)?.name, 'tcp')
+  assert.equal(streamKindOf(undefined, true)?.name, 'udp')
+  assert.equal(new Set(streamProbeKinds.map((kind) => kind.name)).size, streamProbeKinds.length)
 })

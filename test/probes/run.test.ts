@@ -11,7 +11,13 @@ import { group } from '../support/peers.ts'
 
 const backend = group([1])
 const variables = new Variables()
-declareMaps({ $good: { source: '$upstream_status', values: { '200': '1' } } }, variables)
+declareMaps(
+  {
+    $good: { source: '$upstream_status', values: { '200': '1' } },
+    $pong: { source: '$upstream_probe_body', values: { PONG: '1' } },
+  },
+  variables,
+)
 
 const sending = { now: () => 1000, signal: new AbortController().signal, failing: false }
 
@@ -153,4 +159,18 @@ test('what this machine could not ask, and what broke, says nothing of the peer'
   assert.deepEqual([two.passed, two.detail], [undefined, 'the probe broke: no such thing'])
   const three = await probing({}, { question: () => undefined })
   assert.deepEqual([three.passed, three.detail], [undefined, 'a field of the request has a line break'])
+})
+
+test('a kind whose answers have no end may ask whether the test holds with what has come', async () => {
+  const pong = variables.compile('$pong')
+  const asked: (boolean | undefined)[] = []
+  const kind = scriptedKind((_target, { holds }) => {
+    for (const body of ['P', 'PON', 'PONG']) asked.push(holds?.(answered({ body, status: undefined })))
+    return answered({ body: 'PONG', status: undefined, passed: true, detail: '4 bytes came' })
+  })
+  const one = await run(liveProbe(backend, kind, { test: pong }), backend.peers[0]!, sending)
+  assert.deepEqual(asked, [false, false, true])
+  assert.deepEqual([one.passed, one.detail], [true, '4 bytes came'])
+  await run(liveProbe(backend, kind), backend.peers[0]!, sending)
+  assert.deepEqual(asked.slice(3), [undefined, undefined, undefined], 'there is no test')
 })
