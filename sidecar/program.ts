@@ -1,22 +1,24 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { retire } from '../feedback/carry.ts'
 import { monotonic } from '../feedback/clock.ts'
 import type { FleetFacts } from '../feedback/fleet/facts.ts'
 import { Tally } from '../feedback/tally.ts'
 import { Admins } from './admins.ts'
-import type { LiveGroup } from './build/groups.ts'
+import { type LiveGroup, retireLeaving } from './build/groups.ts'
 import { shareMemory } from './build/memory.ts'
+import { rebuild, refreshment } from './build/refresh.ts'
 import type { Running } from './build/running.ts'
 import type { Loaded } from './config/load.ts'
 import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
 import { type Crew, OneThread } from './crew.ts'
 import { drain } from './drain.ts'
+import { type Membership, noMembership } from './membership.ts'
 import { mistakeOf } from './mistake.ts'
+import { canShare } from './net/bind.ts'
 import { systemProber } from './probing.ts'
 import { type ProgramView, programFacts } from './program-facts.ts'
-import { canShare } from './proxy/bind.ts'
 import { makeReady, type Ready } from './ready.ts'
+import { Refreshes } from './refreshes.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
 import type { Setup } from './setup.ts'
 import { Sharing } from './sharing.ts'
@@ -26,6 +28,7 @@ import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
 import { logProbes } from './telemetry/probe-lines.ts'
 import { Threads, threadsWanted } from './threads.ts'
+import { inTurn } from './turns.ts'
 import { Watchers } from './watchers.ts'
 
 /** The program at work: one configuration in force, replaced as a whole by a reload. */
@@ -41,11 +44,13 @@ export class Program implements ProgramView {
   readonly #admins = new Admins(this.#facts, (text) => errorLog.log('alert', text))
   readonly #watch: ConfigWatch
   readonly #sharing = new Sharing()
+  readonly #refreshes: Refreshes
+  readonly #membership: Membership = noMembership
   readonly #removed = new Set<LiveGroup>()
   #tally = new Tally()
   #crew: Crew | undefined
-  #loaded: Loaded | undefined
-  #token: string | undefined
+  /** What is in force, with the peers that its groups have now. */
+  #ready: Ready | undefined
   #running: Running | undefined
   #phase: 'starting' | 'ready' | 'draining' = 'starting'
   #generation = 0
@@ -55,7 +60,13 @@ export class Program implements ProgramView {
 
   constructor(source: Source) {
     this.#source = source
-    this.reloads = new Reloads(() => this.#reload())
+    // Nothing else changes what is in force while one of them does.
+    const alone = inTurn()
+    this.reloads = new Reloads(() => alone(() => this.#reload()))
+    this.#refreshes = new Refreshes(() => alone(() => this.#refresh()), {
+      wait: (ms) => wait(ms, undefined, { ref: false }),
+      say: (text) => errorLog.log('error', text),
+    })
     this.#watch = new ConfigWatch(() => void this.reloads.ask())
   }
 
@@ -70,10 +81,10 @@ export class Program implements ProgramView {
     return this.#loadedAt
   }
   get loaded(): Loaded | undefined {
-    return this.#loaded
+    return this.#ready?.loaded
   }
   get token(): string | undefined {
-    return this.#token
+    return this.#ready?.token
   }
   get running(): Running | undefined {
     return this.#running
@@ -96,6 +107,15 @@ export class Program implements ProgramView {
     return this.#removed
   }
 
+  /**
+   * Brings the groups in line with who belongs to them now, without reading the file and without a new generation.
+   * @returns resolves once every thread goes by it; what changes after this call may be in or not
+   * @throws Error why that is not so; it is tried again all the same
+   */
+  refresh(): Promise<void> {
+    return this.#refreshes.ask()
+  }
+
   #letGo(): void {
     for (const group of this.#removed) {
       if (group.balancing.upstream.zone.retired.length === 0) this.#removed.delete(group)
@@ -108,10 +128,11 @@ export class Program implements ProgramView {
    * @throws Error with nginx's words
    */
   async start(read: (loaded: Loaded) => void): Promise<void> {
-    const ready = await makeReady(this.#source, undefined, async (loaded) => {
+    const muster = async (loaded: Loaded) => {
       await this.#muster(loaded)
       return this.#threads
-    })
+    }
+    const ready = await makeReady(this.#source, undefined, muster, this.#membership)
     read(ready.loaded)
     errorLog.configure(ready.errorLogs)
     logAttempts()
@@ -120,7 +141,7 @@ export class Program implements ProgramView {
     await crew.open(ready.prepared.listens)
     const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
     admin.commit()
-    await this.#putInForce(crew, ready)
+    await this.#putInForce(crew, ready, ready.prepared.commit())
     this.#phase = 'ready'
   }
 
@@ -145,7 +166,7 @@ export class Program implements ProgramView {
       memory: shareMemory(prepared.plans, running),
       errorLogs,
       ports: this.#crew instanceof Threads ? this.#crew.ports : new Map(),
-      generation: this.#generation + 1,
+      generation: this.#generation + (running.refreshed ? 0 : 1),
       loadedAt,
     }
   }
@@ -159,6 +180,7 @@ export class Program implements ProgramView {
     const { drain_delay = '0s', drain_timeout = '30s' } = this.#running?.model ?? {}
     this.#phase = 'draining'
     this.#watch.watch([])
+    this.#refreshes.stop()
     if (crew === undefined) return true
     return drain(
       {
@@ -193,7 +215,7 @@ export class Program implements ProgramView {
     this.#watch.noted()
     let ready: Ready
     try {
-      ready = await makeReady(this.#source, this.#running, async () => this.#threads)
+      ready = await makeReady(this.#source, this.#running, async () => this.#threads, this.#membership)
       const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
       try {
         await crew.open(ready.prepared.listens)
@@ -212,13 +234,10 @@ export class Program implements ProgramView {
     // Nobody else may ever ask for them.
     this.#letGo()
     errorLog.configure(ready.errorLogs)
-    const running = await this.#putInForce(crew, ready)
+    const running = ready.prepared.commit()
+    await this.#putInForce(crew, ready, running)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
-    for (const { group, peers, twins } of running.leaving) {
-      const { zone, shadow } = group.balancing.upstream
-      retire(zone, peers)
-      if (shadow !== undefined) retire(shadow.upstream.zone, twins)
-    }
+    retireLeaving(running.leaving)
     const logs = [
       ...ready.errorLogs.map(({ path }) => path),
       ...accessLogPaths(running.model, this.#source.prefix),
@@ -232,21 +251,25 @@ export class Program implements ProgramView {
     return { ok: true }
   }
 
+  async #refresh(): Promise<void> {
+    const [crew, ready, old] = [this.#crew, this.#ready, this.#running]
+    // Before the start there is nothing to bring in line: it asks itself who belongs to its groups.
+    if (this.#phase !== 'ready' || !crew || !ready || !old) return
+    const { plans, lines, failures } = refreshment(ready.prepared.basis, this.#membership, old)
+    if (lines.length > 0) {
+      this.#letGo()
+      const running = rebuild(ready.prepared.basis, plans, old)
+      await this.#serveBy(crew, { ...ready, prepared: { ...ready.prepared, plans } }, running, this.#loadedAt)
+      retireLeaving(running.leaving)
+      for (const line of lines) errorLog.log('notice', line)
+    }
+    if (failures.length > 0) throw new Error(failures.map(mistakeOf).join('; '))
+  }
+
   /** Makes a configuration the one that is served by. It counts as loaded once every thread serves by it. */
-  async #putInForce(crew: Crew, ready: Ready): Promise<Running> {
-    await this.#sharing.prepare(ready.fleet)
-    const running = ready.prepared.commit()
+  async #putInForce(crew: Crew, ready: Ready, running: Running): Promise<void> {
     const loadedAt = Date.now()
-    const upstreams = Array.from(running.groups.values(), ({ balancing }) => balancing.upstream)
-    this.#sharing.use(ready.fleet, upstreams)
-    this.prober.share(this.#sharing.fleet)
-    // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
-    this.prober.use(running.probes, new Set(running.leaving.flatMap(({ peers }) => peers)))
-    await this.#sharing.settle(upstreams)
-    await crew.use(running, () => this.#setupOf(ready, running, loadedAt))
-    this.#loaded = ready.loaded
-    this.#token = ready.token
-    this.#running = running
+    await this.#serveBy(crew, ready, running, loadedAt)
     this.#generation += 1
     this.#loadedAt = loadedAt
     const { model, files } = ready.loaded
@@ -254,6 +277,18 @@ export class Program implements ProgramView {
     const watched = files.map(({ path }) => path)
     if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
     this.#watch.watch(model.config_watch ? watched : [])
-    return running
+  }
+
+  async #serveBy(crew: Crew, ready: Ready, running: Running, loadedAt: number): Promise<void> {
+    const upstreams = Array.from(running.groups.values(), ({ balancing }) => balancing.upstream)
+    this.#sharing.use(ready.fleet, upstreams)
+    this.prober.share(this.#sharing.fleet)
+    // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
+    const leaving = new Set(running.leaving.flatMap(({ peers }) => peers))
+    this.prober.use(running.probes, leaving, running.refreshed)
+    await this.#sharing.settle(upstreams)
+    await crew.use(running, () => this.#setupOf(ready, running, loadedAt))
+    this.#ready = ready
+    this.#running = running
   }
 }

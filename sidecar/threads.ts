@@ -9,7 +9,7 @@ import type { Running } from './build/running.ts'
 import type { Model } from './config/model.ts'
 import type { Crew } from './crew.ts'
 import { mistakeOf } from './mistake.ts'
-import { tryBind } from './proxy/bind.ts'
+import { tryBind } from './net/bind.ts'
 import type { ListenSpec } from './proxy/listener.ts'
 import type { Order, Report, Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
@@ -201,6 +201,7 @@ export class Threads implements Crew {
       zone.enter()
       recall(zone, row)
       zone.leave()
+      zone.wake()
     }
     const { serverZones, locationZones } = this.#running ?? {}
     for (const zones of [serverZones, locationZones])

@@ -12,8 +12,10 @@ const walls: Readonly<Record<string, readonly string[]>> = {
   probes: ['feedback'],
   'sidecar/balance': ['feedback'],
   'sidecar/telemetry': ['feedback'],
-  'sidecar/proxy': ['feedback', 'sidecar/balance', 'sidecar/telemetry'],
-  'sidecar/config': ['feedback', 'probes', 'sidecar/balance', 'sidecar/proxy'],
+  'sidecar/net': ['feedback'],
+  'sidecar/proxy': ['feedback', 'sidecar/balance', 'sidecar/telemetry', 'sidecar/net'],
+  'sidecar/stream': ['feedback', 'sidecar/balance', 'sidecar/telemetry', 'sidecar/net'],
+  'sidecar/config': ['feedback', 'probes', 'sidecar/balance', 'sidecar/proxy', 'sidecar/stream'],
   'sidecar/admin': ['feedback', 'sidecar/config'],
   'sidecar/simulate': ['feedback', 'sidecar/balance', 'sidecar/config'],
   // The program itself, and the one place where names in the model become live objects.
@@ -25,7 +27,7 @@ const walls: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Folders on the path of a request or beside it: what happened leaves them as numbers and records, not as telemetry. */
-const quiet = ['feedback', 'probes', 'sidecar/proxy', 'sidecar/balance']
+const quiet = ['feedback', 'probes', 'sidecar/net', 'sidecar/proxy', 'sidecar/stream', 'sidecar/balance']
 const telemetry = /^(prom-client|pino|@opentelemetry\/.*)$/
 
 /** What dashboards may know of `feedback`: the names that they show, and nothing of how the numbers come about. */

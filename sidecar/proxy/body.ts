@@ -1,5 +1,5 @@
+import { afterReading } from '../net/late.ts'
 import type { ClientRequest } from './http1/client-request.ts'
-import { afterReading } from './late.ts'
 
 /** Where a request body is written to: one try's connection. */
 export interface BodySink {

@@ -2,11 +2,11 @@ import { createServer, type Server, type Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { type ClientCounts, Tally } from '../../feedback/tally.ts'
-import { type Bind, bind } from './bind.ts'
+import { type Bind, bind } from '../net/bind.ts'
+import { afterReading } from '../net/late.ts'
 import { Client, type Host, type Place } from './client.ts'
 import type { Exchange } from './exchange.ts'
 import type { ConnectionLimits } from './http1/client-connection.ts'
-import { afterReading } from './late.ts'
 import type { Settings } from './route.ts'
 
 /** One address to listen on and what its default server says of connections. */

@@ -1,5 +1,6 @@
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
+import { plain, Trusted } from '../net/trusted.ts'
 
 /** What `set_real_ip_from` and its kin say. */
 export interface RealIpOptions {
@@ -37,40 +38,6 @@ export function realIp(options: RealIpOptions): (call: Call) => void {
   }
 }
 
-/** Whose word is taken. */
-class Trusted {
-  #unix = false
-  readonly #list = new BlockList()
-
-  constructor(from: readonly string[]) {
-    for (const text of from) {
-      if (text === 'unix:') {
-        this.#unix = true
-        continue
-      }
-      const [host = '', bits, more] = text.split('/')
-      const kind = isIP(host)
-      const most = kind === 4 ? 32 : 128
-      if (
-        kind === 0 ||
-        more !== undefined ||
-        (bits !== undefined && !(/^\d+$/.test(bits) && +bits <= most))
-      ) {
-        throw new Error(`invalid parameter "${text}"`)
-      }
-      const family = kind === 4 ? 'ipv4' : 'ipv6'
-      if (bits === undefined) this.#list.addAddress(host, family)
-      else this.#list.addSubnet(host, +bits, family)
-    }
-  }
-
-  has(address: string): boolean {
-    if (address.startsWith('unix:')) return this.#unix
-    const kind = isIP(address)
-    return kind !== 0 && this.#list.check(address, kind === 4 ? 'ipv4' : 'ipv6')
-  }
-}
-
 /** Reads `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; the port is empty where there is none. */
 function addressOf(text: string): { readonly host: string; readonly port: string } | undefined {
   if (isIP(text) === 6) return { host: plain(text), port: '' }
@@ -78,9 +45,4 @@ function addressOf(text: string): { readonly host: string; readonly port: string
   const host = v6 ?? v4 ?? ''
   if (isIP(host) !== (v6 === undefined ? 4 : 6) || +port > 65_535) return undefined
   return { host: plain(host), port }
-}
-
-/** An IPv4 address in IPv6's clothes is the IPv4 address. */
-function plain(address: string): string {
-  return /^::ffff:[\d.]+$/i.test(address) ? address.slice(7) : address.toLowerCase()
 }

@@ -1,7 +1,7 @@
+import { afterReading } from '../net/late.ts'
 import type { ResponseSink, Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 import { responseTrailers, wantsTrailers } from './headers.ts'
-import { afterReading } from './late.ts'
 import type { TryFailure } from './try-failure.ts'
 
 /** How the passing on of a response ended, on the peer's side of it. */

@@ -1,5 +1,5 @@
 import { monotonic } from '../../feedback/clock.ts'
-import { afterReading } from './late.ts'
+import { afterReading } from '../net/late.ts'
 
 /** What a try waits for. */
 export type Phase = 'connect' | 'send' | 'read'

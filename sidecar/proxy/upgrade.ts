@@ -2,9 +2,9 @@ import type { Socket } from 'node:net'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
+import { afterReading } from '../net/late.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
-import { afterReading } from './late.ts'
 
 /** Tunnels in progress, so that a drain, or the leave of their peers, can end them. */
 export class Tunnels {
