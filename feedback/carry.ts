@@ -10,6 +10,8 @@ import { Zone } from './zone.ts'
 export interface Wanted {
   /** The argument of `server` as written. */
   readonly server: string
+  /** The same of the line that it comes from, where that stands for other hosts; undefined: it is `server`. */
+  readonly line?: string
   readonly name: string
   readonly address: Address
   /** `backup` says which list it goes to. */
