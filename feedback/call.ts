@@ -15,13 +15,24 @@ export interface CallTrace {
   readonly sampled: boolean
 }
 
+/** What a PROXY header says of the client's connection to whoever has passed it on. */
+export interface ProxiedAddresses {
+  /** Addresses and ports of the client and of the server that it called; empty where the header leaves them out. */
+  readonly addr: string
+  readonly port: string
+  readonly serverAddr: string
+  readonly serverPort: string
+}
+
 /**
- * The facts of one client request: what balancers, hashes, variables and logs may read. The listener makes it,
+ * The facts of one client request, or of one session of `stream`: what balancers, hashes, variables and logs may read. The listener makes it,
  * the proxy fills in what happens, and the access log reads it last.
  */
 export class Call {
   /** Moment the request head had been read: milliseconds of the monotonic clock. */
   startedAt = 0
+  /** `HTTP`, or what a session of `stream` runs over. `$protocol`. */
+  protocol: 'HTTP' | 'TCP' | 'UDP' = 'HTTP'
   method = 'GET'
   /** Request target in origin form, byte for byte as received (latin1): `/a%20b?x=1`. `$request_uri`. */
   target = '/'
@@ -38,6 +49,8 @@ export class Call {
   realipRemotePort = ''
   serverAddr = ''
   serverPort = ''
+  /** Undefined where the connection has not begun with a PROXY header. */
+  proxied: ProxiedAddresses | undefined = undefined
   /** `$host`: host of the request line, else of the Host header, else the server's first name; lower case. */
   host = ''
   /** The chosen server's first name. */
