@@ -98,7 +98,11 @@ export function buildProbes(
  * One instance asks for all where that says to all what they would have found themselves.
  * @throws PartError where the line asks for it and that is not so
  */
-function scopeOf(line: model.ProbeLine, kind: ProbeKind, upstream: Upstream): 'fleet' | 'instance' {
+export function scopeOf(
+  line: Pick<model.ProbeLine, 'scope'>,
+  kind: ProbeKind,
+  upstream: Upstream,
+): 'fleet' | 'instance' {
   // What a method learns from the answers of probes has to reach every instance's own zone.
   const learning = upstream.learning?.probes === true
   if (line.scope === 'fleet') {
@@ -125,7 +129,7 @@ function requestOf(target: string, method: string, serverName: string, settings:
  * Stands for what a probe asks and what passes, the same for all instances that have it so. How often it is asked and
  * what comes of the results is each instance's own affair.
  */
-function definition(
+export function definition(
   kind: string,
   port: number | undefined,
   args: Readonly<Record<string, unknown>>,
@@ -138,7 +142,10 @@ function definition(
 }
 
 /** With the path of what an agent is sent complete. */
-function located(args: Readonly<Record<string, unknown>>, prefix: string): Readonly<Record<string, unknown>> {
+export function located(
+  args: Readonly<Record<string, unknown>>,
+  prefix: string,
+): Readonly<Record<string, unknown>> {
   const { send } = args
   if (typeof send !== 'string' || send.startsWith('data:')) return args
   return { ...args, send: resolve(prefix, send) }
@@ -147,7 +154,8 @@ function located(args: Readonly<Record<string, unknown>>, prefix: string): Reado
 /** A timer of Node takes 31 bits of milliseconds (24.8 days). */
 const longestTimer = 2 ** 31 - 1
 
-function ms(text: string | undefined, otherwise: number): number {
+/** A time of a line. */
+export function ms(text: string | undefined, otherwise: number): number {
   return text === undefined ? otherwise : Math.min(timeMs(text) ?? otherwise, longestTimer)
 }
 

@@ -1,0 +1,105 @@
+import { Call } from '../../feedback/call.ts'
+import type { Address } from '../../feedback/peer.ts'
+import type { RetryPolicy } from '../../feedback/policy.ts'
+import { streamPrefix, type Upstream } from '../../feedback/upstream.ts'
+import type { Variables } from '../../feedback/variables.ts'
+import { streamKindOf } from '../../probes/kinds.ts'
+import type { LiveProbe } from '../../probes/live-probe.ts'
+import type { ProbeKind } from '../../probes/probe.ts'
+import type { Group } from '../balance/pick.ts'
+import { kindArgs } from '../config/directives/probe.ts'
+import type * as model from '../config/stream-model.ts'
+import { PartError } from './place.ts'
+import { definition, located, ms, scopeOf } from './probes.ts'
+import { bytes } from './texts.ts'
+
+/** What of a configuration probes of `stream` are built upon. */
+export interface StreamProbesEnv {
+  /** With everything declared. */
+  readonly variables: Variables
+  /** By lower-case name, those of `stream` with their prefix. */
+  readonly groups: ReadonlyMap<string, { readonly balancing: Group }>
+  /** Folder that relative paths start from. */
+  readonly prefix: string
+}
+
+/**
+ * Makes live probes of the lines of a server in `stream`.
+ * @throws Error for an unknown variable, and for a peer that cannot be asked so
+ */
+export function buildStreamProbes(block: model.StreamServerBlock, env: StreamProbesEnv): LiveProbe[] {
+  const lines = block.upstream_probe ?? []
+  if (lines.length === 0) return []
+  const name = block.proxy_pass ?? ''
+  const group = env.groups.get(`${streamPrefix}${name}`.toLowerCase())
+  if (group === undefined) throw new Error(`host not found in upstream "${name}"`)
+  const { upstream } = group.balancing
+  const [listen] = block.listen ?? []
+  const location = `${listen?.address ?? ''}${listen?.udp ? ' udp' : ''}`
+  return lines.map((line): LiveProbe => {
+    // The schema admits no other word.
+    const kind = streamKindOf(line.type, line.udp)!
+    const args = kindArgs(kind, line)
+    refuse(line, kind, args, upstream)
+    return {
+      upstream,
+      location,
+      name: line.name,
+      kind,
+      args: located(args, env.prefix),
+      definition: definition(kind.name, line.port, args, line.test, ['stream']),
+      port: line.port,
+      interval: ms(line.interval, 5000),
+      timeout: ms(line.timeout, 1000),
+      fails: line.fails ?? 1,
+      passes: line.passes ?? 1,
+      essential: line.essential ?? false,
+      persistent: line.persistent ?? false,
+      mode: line.mode ?? 'always',
+      scope: scopeOf(line, kind, upstream),
+      test: line.test === undefined ? undefined : env.variables.compile(bytes(line.test)),
+      retry: noRetry,
+      call() {
+        const call = new Call()
+        call.proxyHost = name
+        call.upstream = upstream.name
+        call.probe = line.name
+        return call
+      },
+      question: () => undefined,
+    }
+  })
+}
+
+/** @throws PartError where a peer cannot be asked so */
+function refuse(
+  line: model.StreamProbeLine,
+  kind: ProbeKind,
+  args: Readonly<Record<string, unknown>>,
+  { peers, backups }: Upstream,
+): void {
+  for (const { address } of [...peers, ...backups]) {
+    const misfit = streamMisfit(line, kind, args, address)
+    if (misfit !== undefined) throw new PartError(`upstream_probe "${line.name}": ${misfit}`, line)
+  }
+}
+
+function streamMisfit(
+  { port }: model.StreamProbeLine,
+  kind: ProbeKind,
+  args: Readonly<Record<string, unknown>>,
+  address: Address,
+): string | undefined {
+  const moved = port !== undefined && address.kind === 'unix'
+  return kind.misfit?.(address, args) ?? (moved ? `parameter "port=${port}" needs a TCP peer` : undefined)
+}
+
+/** There are no statuses, and a probe is nobody's retry. */
+const noRetry: RetryPolicy = {
+  on: new Set(['error', 'timeout']),
+  nonIdempotent: false,
+  tries: 0,
+  timeout: 0,
+  budget: undefined,
+  backoff: undefined,
+}
