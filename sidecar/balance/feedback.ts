@@ -12,33 +12,42 @@ import { RoundRobin } from './round-robin.ts'
  * true cannot flood a peer.
  */
 
+const value = {
+  variable: Type.String({
+    format: 'variable',
+    pattern: '^\\$[A-Za-z0-9_]+$',
+    description: 'what a peer reports with an answer: a number, 0 or more; the share is proportional to it',
+  }),
+  inverse: Type.Optional(Type.Boolean({ description: 'less is better: the share is inverse to the value' })),
+}
+
+const learnt = {
+  ...learningArgs,
+  expire: Type.Optional(
+    Type.String({
+      format: 'time',
+      description: 'a value that is not renewed for so long, 3m unless told, counts as not reported; 0 never',
+    }),
+  ),
+}
+
 const args = Type.Object(
   {
-    variable: Type.String({
-      format: 'variable',
-      pattern: '^\\$[A-Za-z0-9_]+$',
-      description: 'what a peer reports with an answer: a number, 0 or more; the share is proportional to it',
-    }),
-    inverse: Type.Optional(
-      Type.Boolean({ description: 'less is better: the share is inverse to the value' }),
-    ),
+    ...value,
     last_byte: Type.Optional(Type.Boolean({ description: 'the value is read after the last byte' })),
-    ...learningArgs,
-    expire: Type.Optional(
-      Type.String({
-        format: 'time',
-        description:
-          'a value that is not renewed for so long, 3m unless told, counts as not reported; 0 never',
-      }),
-    ),
+    ...learnt,
   },
   { additionalProperties: false },
 )
+
+/** A session has no header to read it after. */
+const streamArgs = Type.Object({ ...value, ...learnt }, { additionalProperties: false })
 
 export const feedback = {
   name: 'feedback',
   summary: 'By a value that the peers report of themselves, and requests in flight.',
   args,
+  stream: { args: streamArgs },
   words: ['variable'],
   supports: ['weight', 'backup'],
   learning({ variable, inverse, last_byte, expire, ...args }, compile, keep = 0.9, involves = () => false) {

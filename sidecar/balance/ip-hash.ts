@@ -52,6 +52,8 @@ export const ipHash = {
   name: 'ip_hash',
   summary: "By the client's address.",
   args,
+  // Its hash is nginx's, which has none in `stream`.
+  stream: 'never',
   words: [],
   supports: ['weight'],
   learning: () => undefined,

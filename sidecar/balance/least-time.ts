@@ -9,15 +9,29 @@ import { LeastTimePlain } from './least-time-plain.ts'
 import type { Env, Method } from './method.ts'
 import { startTurns } from './round-robin.ts'
 
+const others = {
+  best: Type.Optional(Type.Boolean({ description: 'the best peer instead of a draw; explores with 1 %' })),
+  plain: Type.Optional(Type.Boolean({ description: "Angie's rule: a draw by averages, nothing else" })),
+  inflight: Type.Optional(Type.Boolean({ description: "nginx's word for what is the default here" })),
+  ...learningArgs,
+}
+
 const args = Type.Object(
   {
     mode: Type.Enum(['header', 'last_byte'], {
       description: 'what is timed: the header, or the whole answer',
     }),
-    best: Type.Optional(Type.Boolean({ description: 'the best peer instead of a draw; explores with 1 %' })),
-    plain: Type.Optional(Type.Boolean({ description: "Angie's rule: a draw by averages, nothing else" })),
-    inflight: Type.Optional(Type.Boolean({ description: "nginx's word for what is the default here" })),
-    ...learningArgs,
+    ...others,
+  },
+  { additionalProperties: false },
+)
+
+const streamArgs = Type.Object(
+  {
+    mode: Type.Enum(['connect', 'first_byte', 'last_byte'], {
+      description: "what is timed: connecting, the peer's first byte, or the whole session",
+    }),
+    ...others,
   },
   { additionalProperties: false },
 )
@@ -49,6 +63,7 @@ export const leastTime = {
   name: 'least_time',
   summary: 'By response times, requests in flight and failures.',
   args,
+  stream: { args: streamArgs },
   words: ['mode'],
   supports: ['backup'],
   misfit({ best, plain, inflight, errors, decay }) {

@@ -80,6 +80,8 @@ export interface Method<S extends TSchema = TSchema> {
   readonly summary: string
   /** Arguments: one schema for YAML, nginx words, editors and docs. */
   readonly args: S
+  /** Its arguments in a group of `stream`, where they are others, or that it may not stand there. */
+  readonly stream?: 'never' | { readonly args: TSchema }
   /** Arguments given as bare words, in order: `least_time header`. Flags are boolean properties of the schema. */
   readonly words: readonly string[]
   /** Parameters of `server` that it honours; the others of `serverParams` are refused at load. */

@@ -15,6 +15,27 @@ export function serverAddress(text: string, defaultPort = 80): Address {
   return { kind: 'tcp', host, port: port ?? defaultPort }
 }
 
+/** The port of a `server` line as written; undefined where it has none, and for a Unix socket. */
+export function writtenPort(text: string): number | undefined {
+  return /^unix:/i.test(text) ? undefined : hostAndPort(text, 'upstream').port
+}
+
+/** Where `proxy_pass` in `stream` points. */
+export type StreamTarget =
+  | { readonly kind: 'unix'; readonly path: string }
+  /** Lower case, IPv6 without its brackets. Without a port only a group can be meant. */
+  | { readonly kind: 'tcp'; readonly host: string; readonly port: number | undefined }
+
+/**
+ * Takes the argument of `proxy_pass` in `stream` apart: of the directive, or of its text once variables are filled in.
+ * @throws Fault with nginx's text
+ */
+export function streamTarget(text: string): StreamTarget {
+  const address = serverAddress(text)
+  if (address.kind === 'unix') return address
+  return { kind: 'tcp', host: address.host.toLowerCase(), port: writtenPort(text) }
+}
+
 /**
  * Where `listen` or `admin` opens a socket. The host `*` is every IPv4 address.
  * @param text `80`, `*:80`, `127.0.0.1`, `localhost:80`, `[::]:80` or `unix:/path`

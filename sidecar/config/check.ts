@@ -2,6 +2,7 @@ import { checkFleet } from './check/fleet.ts'
 import { checkLocations } from './check/locations.ts'
 import { checkProbes } from './check/probes.ts'
 import { checkListeners } from './check/servers.ts'
+import { checkStream } from './check/stream.ts'
 import { checkUpstreams } from './check/upstreams.ts'
 import type { Model } from './model.ts'
 import type { Reading } from './reading.ts'
@@ -11,10 +12,16 @@ import type { Reading } from './reading.ts'
  * @throws ConfigError
  */
 export function check(model: Model, reading: Reading): void {
-  if (model.http === undefined) return
-  checkUpstreams(model.http, reading)
-  checkListeners(model.http, reading)
-  checkLocations(model.http, reading)
+  const { http, stream } = model
+  if (http !== undefined) {
+    checkUpstreams(http, reading)
+    checkListeners(http, reading)
+    checkLocations(http, reading)
+  }
+  if (stream !== undefined) {
+    checkUpstreams(stream, reading)
+    checkStream(stream, http, reading)
+  }
   checkFleet(model, reading)
-  checkProbes(model.http, model.fleet, reading)
+  if (http !== undefined) checkProbes(http, model.fleet, reading)
 }

@@ -7,6 +7,7 @@ import { probeDirectives } from './directives/probe.ts'
 import { proxyDirectives } from './directives/proxy.ts'
 import { responseDirectives } from './directives/response.ts'
 import { condition, stepDirectives } from './directives/steps.ts'
+import { streamDirectives } from './directives/stream.ts'
 import { upstreamDirectives } from './directives/upstream.ts'
 
 /** The table: every directive that has a meaning here, by area. Both syntaxes and all that is generated read it. */
@@ -16,6 +17,7 @@ export const areas = [
   { title: 'Responses and logs', directives: responseDirectives },
   { title: 'Groups', directives: upstreamDirectives },
   { title: 'Peers', directives: proxyDirectives },
+  { title: 'Streams', directives: streamDirectives },
   { title: 'Fleet', directives: fleetDirectives },
   { title: 'Probes', directives: probeDirectives },
   { title: 'Steps', directives: [...stepDirectives, condition] },

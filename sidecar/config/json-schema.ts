@@ -8,7 +8,10 @@ type Schema = Readonly<Record<string, unknown>>
 
 /** The JSON Schema of the native form, for editors. The loader checks more than it can say. */
 export function jsonSchema(): Schema {
-  const contexts: readonly Context[] = ['http', 'upstream', 'server', 'location']
+  const contexts: readonly Context[] = [
+    ...(['http', 'upstream', 'server', 'location'] as const),
+    ...(['stream', 'stream upstream', 'stream server'] as const),
+  ]
   const steps = (['server', 'location', 'if', 'server if'] as const).map((context) => [
     `${context} steps`,
     stepsSchema(context),

@@ -15,6 +15,9 @@ export interface Place {
   readonly token?: string
 }
 
+/** Directives of a group that take the method that stands before them into themselves, in nginx. */
+const wrappers = ['keepalive', 'sticky', 'queue'] as const
+
 /** A part of the model while it is being read. */
 export type Draft = { [key: string]: Value | Draft | (Value | Draft)[] }
 
@@ -165,10 +168,10 @@ export class Reading {
     else level.draft['rewrites'] = [step]
   }
 
-  /** The last method wins; one that stands after `keepalive` replaces that in nginx, and here does not. */
+  /** The last method wins; one that stands after what wraps a method replaces that in nginx, and here does not. */
   #putMethod(level: Level, key: string, value: Value, place: Place): void {
-    const others = directivesIn('upstream').filter((entry) => entry.method && entry.name in level.draft)
-    const wrapped = place.syntax === 'nginx' && 'keepalive' in level.draft
+    const others = directivesIn(level.context).filter((entry) => entry.method && entry.name in level.draft)
+    const wrapped = place.syntax === 'nginx' && wrappers.some((name) => name in level.draft)
     if (others.length > 0 || wrapped) this.warn(place, 'load balancing method redefined')
     for (const other of others) delete level.draft[other.name]
     level.draft[key] = value
@@ -237,12 +240,12 @@ export class Reading {
 
   /** A name that the table has not at this place: refused, or accepted and noticed. */
   unknown(name: string, context: Context, place: Place): void {
-    const treatment = foreign(name, context === 'main')
-    if (treatment === 'noticed' && context !== 'upstream') {
+    const treatment = foreign(name, context)
+    if (treatment === 'noticed') {
       this.notice(place, `"${name}" directive`)
       return
     }
-    if (isKnown(name) || treatment === 'noticed' || treatment === 'elsewhere') {
+    if (isKnown(name) || treatment === 'elsewhere') {
       fail(place, `"${name}" directive is not allowed here`)
     }
     if (treatment === 'later') fail(place, `"${name}" directive is not supported yet`)

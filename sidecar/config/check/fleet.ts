@@ -14,8 +14,9 @@ export function fleetLack(fleet: Model['fleet'], group: UpstreamBlock): string |
  * Rules of what instances share: there have to be others.
  * @throws ConfigError
  */
-export function checkFleet({ http, fleet }: Model, reading: Reading): void {
-  for (const group of Object.values(http?.upstreams ?? {})) {
+export function checkFleet({ http, stream, fleet }: Model, reading: Reading): void {
+  const groups = [http, stream].flatMap((block) => Object.values(block?.upstreams ?? {}))
+  for (const group of groups) {
     const lacks = fleetLack(fleet, group)
     if (lacks === undefined) continue
     for (const server of group.servers ?? []) {

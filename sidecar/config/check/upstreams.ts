@@ -2,9 +2,14 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Method, serverParams } from '../../balance/method.ts'
 import { defaultMethod, methods } from '../../balance/methods.ts'
 import { maxRingPoints, ringPoints } from '../../balance/ring.ts'
-import type { HttpBlock, UpstreamBlock } from '../model.ts'
+import type { UpstreamBlock } from '../model.ts'
 import { fail, type Place, type Reading } from '../reading.ts'
 import { checkSplit } from './split.ts'
+
+/** What groups stand in: `http` or `stream`. */
+export interface Groups {
+  readonly upstreams?: Readonly<Record<string, UpstreamBlock>>
+}
 
 /** A method as a group's block has it. */
 export interface MethodLine {
@@ -31,15 +36,15 @@ export function methodOf(upstream: UpstreamBlock): MethodLine {
  * Rules of groups that no single line can break.
  * @throws ConfigError
  */
-export function checkUpstreams(http: HttpBlock, reading: Reading): void {
-  for (const [name, upstream] of Object.entries(http.upstreams ?? {})) {
+export function checkUpstreams(block: Groups, reading: Reading): void {
+  for (const [name, upstream] of Object.entries(block.upstreams ?? {})) {
     checkParams(upstream, reading)
     checkServers(name, upstream, reading)
     checkRing(name, upstream, reading)
     checkSplit(name, upstream, reading)
     checkShadow(name, upstream, reading)
   }
-  checkZones(http, reading)
+  checkZones(block, reading)
 }
 
 function checkServers(name: string, upstream: UpstreamBlock, reading: Reading): void {
@@ -84,9 +89,9 @@ function checkShadow(name: string, upstream: UpstreamBlock, reading: Reading): v
 }
 
 /** Several groups may name one zone; one of them has to say how large it is, where nginx would ask for it. */
-function checkZones(http: HttpBlock, reading: Reading): void {
+function checkZones(block: Groups, reading: Reading): void {
   const sizes = new Map<string, string>()
-  for (const { zone } of Object.values(http.upstreams ?? {})) {
+  for (const { zone } of Object.values(block.upstreams ?? {})) {
     if (zone?.size === undefined) continue
     const before = sizes.get(zone.name)
     if (before !== undefined && before !== zone.size) {
@@ -95,7 +100,7 @@ function checkZones(http: HttpBlock, reading: Reading): void {
     }
     sizes.set(zone.name, zone.size)
   }
-  for (const { zone } of Object.values(http.upstreams ?? {})) {
+  for (const { zone } of Object.values(block.upstreams ?? {})) {
     if (zone === undefined || sizes.has(zone.name)) continue
     const place = placeOf(reading, zone)
     // Memory needs no size here, so the native syntax may leave it out.

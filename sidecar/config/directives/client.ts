@@ -45,8 +45,8 @@ export const clientDirectives = [
   }),
   directive({
     name: 'status_zone',
-    in: ['server', 'location'],
-    doc: 'Name under which the requests of this place are counted in the status tree.',
+    in: ['server', 'location', 'stream server'],
+    doc: 'Name under which the requests or sessions of this place are counted in the status tree.',
     args: Type.String({ pattern: '^[^$\\s]+$' }),
     wrong: (name) => `"status_zone" of "${name}" is not supported yet`,
   }),
@@ -148,8 +148,8 @@ export const clientDirectives = [
   }),
   directive({
     name: 'set_real_ip_from',
-    in: location,
-    doc: 'Addresses and networks whose word on the client’s address is taken.',
+    in: [...location, 'stream', 'stream server'],
+    doc: 'Addresses and networks whose word on the client’s address is taken; in `stream` that is a PROXY header.',
     args: line,
     many: true,
     tidy: network,

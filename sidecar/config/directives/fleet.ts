@@ -62,7 +62,7 @@ export const fleetDirectives = [
   }),
   directive({
     name: 'fleet',
-    in: ['upstream'],
+    in: ['upstream', 'stream upstream'],
     doc: 'Keeps a group out of the fleet: this instance balances it on what it sees itself.',
     args: Type.Literal('off'),
     wrong: (word) => `invalid value "${word}" in "fleet" directive, it must be "off" here`,

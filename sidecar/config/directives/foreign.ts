@@ -1,3 +1,5 @@
+import type { Context } from '../directive.ts'
+
 /**
  * Directives of nginx and Angie that have no entry of their own. An asterisk stands for any text. Each is looked
  * for after the table, so a directive that is built later goes out of here and into the table.
@@ -17,19 +19,27 @@ const noticedInHttp = words(`
   if_modified_since index keepalive_disable lingering_* log_not_found log_subrequest map_hash_* max_ranges
   msie_padding msie_refresh open_file_cache open_file_cache_* open_log_file_cache output_buffers
   postpone_output proxy_headers_hash_* proxy_max_temp_file_size proxy_send_lowat proxy_socket_keepalive
-  proxy_temp_* read_ahead request_pool_size resolver resolver_timeout rewrite_log root send_lowat sendfile
+  proxy_temp_* read_ahead request_pool_size rewrite_log root send_lowat sendfile
   sendfile_max_chunk server_names_hash_* subrequest_output_buffer_size tcp_nodelay tcp_nopush types
   types_hash_* uninitialized_variable_warn variables_hash_*
 `)
 
+/** The same in `stream` and below. */
+const noticedInStream = words(`
+  error_log map_hash_* preread_buffer_size preread_timeout proxy_socket_keepalive server_names_hash_* tcp_nodelay
+  variables_hash_*
+`)
+
+/** Accepted below `http` and `stream`, without effect: names are looked up for groups, and for those alone. */
+const noticedInServers = words('resolver resolver_timeout')
+
 /** Refused by name for now. */
 const later = words(`
-  absolute_redirect acme acme_* add_trailer api_config_files auth_request_set backup_switch bind_conn
+  absolute_redirect acme acme_* add_trailer api_config_files auth_request_set bind_conn
   chunked_transfer_encoding client geo grpc_* http2 http2_* http3 http3_* internal
   keepalive_min_timeout max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop
-  proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_* queue quic_*
-  recursive_error_pages server_name_in_redirect split_clients ssl ssl_* sticky sticky_secret
-  sticky_strict stream upstream_probe_timeout
+  proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl proxy_ssl_* quic_*
+  recursive_error_pages server_name_in_redirect split_clients ssl ssl_*
 `)
 
 /** Refused by name: they would change what a client sees, and are not what this program is for. */
@@ -37,9 +47,9 @@ const never = words(`
   *_pass add_after_body add_before_body addition_types alias allow ancient_browser ancient_browser_value
   auth_* autoindex autoindex_* charset charset_* client_body_in_file_only create_full_put_path dav_* deny
   docker_* empty_gif expires fastcgi_* flv geoip_* gunzip gunzip_* image_filter image_filter_* js_* limit_*
-  mail memcached_* min_delete_depth mirror mirror_* modern_browser modern_browser_value mp4 mp4_* perl
-  perl_* perl_modules proxy_cache proxy_cache_* proxy_limit_rate proxy_no_cache proxy_store
-  proxy_store_access random_index referer_hash_* satisfy scgi_* secure_link secure_link_* slice ssi ssi_*
+  mail memcached_* min_delete_depth mirror mirror_* modern_browser modern_browser_value mp4 mp4_* mqtt mqtt_* perl
+  perl_* perl_modules proxy_cache proxy_cache_* proxy_download_rate proxy_limit_rate proxy_no_cache proxy_store
+  proxy_store_access proxy_upload_rate random_index rdp_* referer_hash_* satisfy scgi_* secure_link secure_link_* slice ssi ssi_*
   stub_status sub_filter sub_filter_* try_files userid userid_* uwsgi_* valid_referers wasm_* xml_entities
   xslt_*
 `)
@@ -50,11 +60,22 @@ export type Treatment = 'noticed' | 'later' | 'never'
  * What becomes of a directive that is not in the table.
  * @returns undefined when nobody knows it; `elsewhere` when it is known but not at this place
  */
-export function foreign(name: string, inMain: boolean): Treatment | 'elsewhere' | undefined {
-  if (matches(inMain ? noticedInMain : noticedInHttp, name)) return 'noticed'
+export function foreign(name: string, context: Context): Treatment | 'elsewhere' | undefined {
+  if (noticedIn(context).some((names) => matches(names, name))) return 'noticed'
   if (matches(later, name)) return 'later'
   if (matches(never, name)) return 'never'
-  return matches(inMain ? noticedInHttp : noticedInMain, name) ? 'elsewhere' : undefined
+  return noticed.some((names) => matches(names, name)) ? 'elsewhere' : undefined
+}
+
+const noticed = [noticedInMain, noticedInHttp, noticedInStream, noticedInServers]
+
+/** A group has nothing that could be without effect. */
+function noticedIn(context: Context): readonly (readonly string[])[] {
+  if (context === 'main') return [noticedInMain]
+  if (context === 'upstream' || context === 'stream upstream') return []
+  if (context === 'stream') return [noticedInStream]
+  if (context === 'stream server') return [noticedInStream, noticedInServers]
+  return context === 'http' ? [noticedInHttp] : [noticedInHttp, noticedInServers]
 }
 
 function matches(names: readonly string[], name: string): boolean {
@@ -67,7 +88,7 @@ function matches(names: readonly string[], name: string): boolean {
 
 /** The lists, for the reference. */
 export const foreignNames = {
-  noticed: [...noticedInMain, ...noticedInHttp].sort(),
+  noticed: [...new Set(noticed.flat())].sort(),
   later: [...later].sort(),
   never: [...never].sort(),
 }

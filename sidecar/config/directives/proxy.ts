@@ -1,10 +1,10 @@
 import { Type } from '../../../feedback/schema-type.ts'
 import { hasVariables, proxyAddress } from '../address.ts'
 import { type Context, directive } from '../directive.ts'
-import { checkPattern, Fault } from '../fault.ts'
+import { checkPattern } from '../fault.ts'
 import { nextUpstreamWords } from '../model.ts'
 import { fieldName, flag, integer, line, size, text, time, word } from '../schema.ts'
-import { timeMs } from '../units.ts'
+import { budgetArgs } from './budget.ts'
 
 const levels: readonly Context[] = ['http', 'server', 'location']
 
@@ -83,28 +83,9 @@ export const proxyDirectives = [
     time,
   ),
   directive({
-    name: 'proxy_next_upstream_budget',
+    ...budgetArgs,
     in: levels,
     doc: 'Most retries, in percent of the group’s requests in `window`, with `min` a second on top.',
-    default: '20% min=10 window=10s',
-    syntax: 'proxy_next_upstream_budget N% [min=NUMBER] [window=TIME] | off;',
-    args: Type.Object({
-      percent: Type.Number({ minimum: 0, maximum: 100 }),
-      min: Type.Optional(Type.Number({ minimum: 0 })),
-      window: Type.Optional(time),
-    }),
-    words: ['percent'],
-    off: true,
-    split([percent = '', ...rest]) {
-      if (!/^[\d.]+%$/.test(percent)) throw new Fault(`invalid value "${percent}"`)
-      return { percent: percent.slice(0, -1), ...parameters(rest, ['min', 'window']) }
-    },
-    tidy(budget) {
-      if (budget.window !== undefined && timeMs(budget.window)! < 1000) {
-        throw new Fault(`invalid parameter "window=${budget.window}"`)
-      }
-      return budget
-    },
   }),
   directive({
     name: 'proxy_next_upstream_backoff',
@@ -187,14 +168,3 @@ export const proxyDirectives = [
     args: text,
   }),
 ]
-
-/** `name=value` words by name; others are left for the reader to refuse. */
-function parameters(words: readonly string[], names: readonly string[]): Record<string, string | true> {
-  const parts: Record<string, string | true> = Object.create(null)
-  for (const word of words) {
-    const name = names.find((name) => word.startsWith(`${name}=`))
-    if (name === undefined) parts[word] = true
-    else parts[name] = word.slice(name.length + 1)
-  }
-  return parts
-}

@@ -58,8 +58,8 @@ export const responseDirectives = [
   }),
   directive({
     name: 'access_log',
-    in: ['http', 'server', 'location', 'if'],
-    doc: 'Where requests are logged, in which format, and which of them.',
+    in: ['http', 'server', 'location', 'if', 'stream', 'stream server'],
+    doc: 'Where requests or sessions are logged, in which format, and which of them.',
     default: '/dev/stdout json',
     args: Type.Object({ path: line, format: Type.Optional(text), if: Type.Optional(text) }),
     words: ['path', 'format'],
@@ -69,8 +69,8 @@ export const responseDirectives = [
   }),
   directive({
     name: 'log_format',
-    in: ['http'],
-    doc: 'A format for `access_log`. `combined` and `json` are built in.',
+    in: ['http', 'stream'],
+    doc: 'A format for `access_log`. `json` is built in, in `http` also `combined`.',
     syntax: 'log_format NAME [escape=default | json | none] TEXT …;',
     args: Type.Object({
       name: text,

@@ -11,7 +11,7 @@ const keyWord = 'key'
 
 export const split = directive({
   name: 'split',
-  in: ['upstream'],
+  in: ['upstream', 'stream upstream'],
   doc:
     "Which track of the group's servers a request goes to: the one that the variable names; else by percentages, the rest to `stable`. " +
     "With `key` they are stretches of its hash, as in nginx's `split_clients`, in the order written, names that are whole numbers first. Two decimals are the most; `0%` sends a track nothing for now; where `stable` has a percentage, they are 100 % in all. May stand twice, once with each.",
