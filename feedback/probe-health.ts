@@ -45,7 +45,7 @@ export interface Standing {
 
 /** All that probes know of one peer. */
 export interface Checkup {
-  readonly peer: Peer
+  peer: Peer
   /** In the order of the rules. */
   readonly standings: readonly Standing[]
   /** Whether it was unhealthy, so that it comes back by its slow start. */
@@ -195,6 +195,7 @@ function move(checkup: Checkup, after: number, streak: number, now: number): Pro
   }
   bar(peer)
   zone.leave()
+  zone.wake()
   checkup.fallen = after === unhealthy || (after === checking && checkup.fallen)
   if (after === before) return undefined
   return { state: probeHealths[after]!, streak, outMs: after === healthy && since > 0 ? now - since : 0 }

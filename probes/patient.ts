@@ -48,7 +48,7 @@ export interface Flight {
 export interface Entry extends Recurring {
   /** The same after a reload for the same probe of the same peer. */
   readonly key: string
-  readonly probe: LiveProbe
+  probe: LiveProbe
   readonly patient: Patient
   readonly standing: Standing
   /** Undefined before the first. After a reload it may be that of the entry before. */
@@ -68,8 +68,8 @@ export interface Landing {
 
 /** A peer that is probed. */
 export interface Patient {
-  readonly upstream: Upstream
-  readonly peer: Peer
+  upstream: Upstream
+  peer: Peer
   readonly checkup: Checkup
   readonly entries: Entry[]
   /** The probes by which it has asked for something. */
@@ -88,6 +88,23 @@ export function leftOut({ probe, patient: { peer } }: Entry, now: number): boole
   if (probe.mode === 'always' || probeHealth[index] !== 0 || downAt[index]! > 0) return false
   if (probe.mode === 'onfail') return true
   return selected[index]! > 0 && now - checkedAt[index]! < probe.interval
+}
+
+/**
+ * Has a patient go on under objects that were made anew for the same group, peer and probes: streaks, rhythm and what
+ * is under way stay as they are.
+ * @param probes the same ones in the same order
+ */
+export function carryOn(
+  patient: Patient,
+  upstream: Upstream,
+  peer: Peer,
+  probes: readonly LiveProbe[],
+): void {
+  patient.upstream = upstream
+  patient.peer = peer
+  patient.checkup.peer = peer
+  for (const [i, entry] of patient.entries.entries()) entry.probe = probes[i]!
 }
 
 /** Whose orders they are: another kind of the same name gives none. */

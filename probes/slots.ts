@@ -11,9 +11,9 @@ export interface Slot {
   /** Of its record. */
   readonly field: string
   /** More than one where the group lists the same address twice; the first is asked. */
-  readonly entries: Entry[]
+  entries: Entry[]
   /** Key of the schedule that it is asked by. */
-  readonly schedule: string
+  schedule: string
   /** The record that was heard last. */
   known: ProbeRecord | undefined
   /** Whether that was over the connection that is there now. */
@@ -70,20 +70,12 @@ export class Slots {
     this.#byField.set(patient.upstream, fields)
     let slot = fields.get(field)
     if (slot === undefined) {
-      // What was heard of another question of that name says nothing of this one.
+      // What was heard of another question of that name says nothing of this one. The very same entry goes on, with a
+      // claim or a question that is under way.
       const same = before?.field === field ? before : undefined
-      const { known, heardOn = false, judged = '', dissent = new Dissent() } = same ?? {}
-      slot = {
-        field,
-        entries: [],
-        schedule,
-        known,
-        heardOn,
-        claiming: false,
-        judged,
-        second: false,
-        dissent,
-      }
+      slot = same?.entries[0] === entry ? same : fresh(field, same)
+      slot.entries = []
+      slot.schedule = schedule
       fields.set(field, slot)
       const chunk = this.#chunks.get(schedule) ?? { probe, slots: [] }
       chunk.slots.push(slot)
@@ -111,6 +103,22 @@ export class Slots {
 
   chunk(schedule: string): Chunk | undefined {
     return this.#chunks.get(schedule)
+  }
+}
+
+/** @param before the one whose place it takes: what was heard goes on, and what it was about to do does not */
+function fresh(field: string, before: Slot | undefined): Slot {
+  const { known, heardOn = false, judged = '', dissent = new Dissent() } = before ?? {}
+  return {
+    field,
+    entries: [],
+    schedule: '',
+    known,
+    heardOn,
+    claiming: false,
+    judged,
+    second: false,
+    dissent,
   }
 }
 

@@ -6,6 +6,7 @@ import type { Upstream } from '../feedback/upstream.ts'
 import { DueQueue, type Timers } from './due-queue.ts'
 import type { LiveProbe } from './live-probe.ts'
 import {
+  carryOn,
   type Entry,
   type Flight,
   inAir,
@@ -93,21 +94,29 @@ export class Prober {
    * its rhythm where that is the same; what is under way is dropped.
    * @param leaving peers that the configuration has no more, though requests may still find them: what was found of
    *   them stays in force
+   * @param same whether it is the same configuration with other peers: those that stay notice nothing of it
    */
-  use(probes: readonly LiveProbe[], leaving: ReadonlySet<Peer> = new Set()): void {
+  use(probes: readonly LiveProbe[], leaving: ReadonlySet<Peer> = new Set(), same = false): void {
     const now = this.#env.now()
     const before = this.#patients
     const known = new Map(this.#queue.items.map((entry) => [entry.key, entry]))
-    this.#drop()
+    if (!same) this.#drop(before.values())
     this.#patients = new Map()
     for (const [upstream, own] of Map.groupBy(probes, (probe) => probe.upstream)) {
       for (const peer of [...upstream.peers, ...upstream.backups]) {
         // One that is down gets nothing, whatever its probes would find.
-        if (!peer.options.down) this.#admit(upstream, peer, own, before.get(keyOf(peer)), known, now)
+        if (peer.options.down) continue
+        const patient = before.get(keyOf(peer))
+        if (same && patient) {
+          carryOn(patient, upstream, peer, own)
+          this.#patients.set(keyOf(peer), patient)
+        } else this.#admit(upstream, peer, own, patient, known, now)
       }
     }
     for (const [key, patient] of before) {
-      if (this.#patients.has(key) || leaving.has(patient.peer)) continue
+      if (this.#patients.has(key)) continue
+      if (same) this.#drop([patient])
+      if (leaving.has(patient.peer)) continue
       tell(patient, '', dismiss(patient.checkup, now), '')
     }
     this.#queue.use([...this.#patients.values()].flatMap(({ entries }) => entries))
@@ -120,7 +129,7 @@ export class Prober {
    * @returns settles once the fleet, if there is one, has been told; within about a second whatever Redis does
    */
   async stop(): Promise<void> {
-    this.#drop()
+    this.#drop(this.#patients.values())
     this.#patients = new Map()
     this.#queue.use([])
     const shared = this.#shared
@@ -145,9 +154,11 @@ export class Prober {
   }
 
   /** What is still under way is of no interest any more. */
-  #drop(): void {
-    for (const patient of this.#patients.values()) patient.current = false
-    for (const entry of this.#queue.items) if (inAir(entry)) entry.flight?.control.abort()
+  #drop(patients: Iterable<Patient>): void {
+    for (const patient of patients) {
+      patient.current = false
+      for (const entry of patient.entries) if (inAir(entry)) entry.flight?.control.abort()
+    }
   }
 
   #admit(

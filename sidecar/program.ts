@@ -17,7 +17,7 @@ import { mistakeOf } from './mistake.ts'
 import { canShare } from './net/bind.ts'
 import { systemProber } from './probing.ts'
 import { type ProgramView, programFacts } from './program-facts.ts'
-import { makeReady, type Ready } from './ready.ts'
+import { type InForce, inForce, makeReady, type Ready } from './ready.ts'
 import { Refreshes } from './refreshes.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
 import type { Setup } from './setup.ts'
@@ -49,8 +49,7 @@ export class Program implements ProgramView {
   readonly #removed = new Set<LiveGroup>()
   #tally = new Tally()
   #crew: Crew | undefined
-  /** What is in force, with the peers that its groups have now. */
-  #ready: Ready | undefined
+  #inForce: InForce | undefined
   #running: Running | undefined
   #phase: 'starting' | 'ready' | 'draining' = 'starting'
   #generation = 0
@@ -81,10 +80,10 @@ export class Program implements ProgramView {
     return this.#loadedAt
   }
   get loaded(): Loaded | undefined {
-    return this.#ready?.loaded
+    return this.#inForce?.loaded
   }
   get token(): string | undefined {
-    return this.#ready?.token
+    return this.#inForce?.token
   }
   get running(): Running | undefined {
     return this.#running
@@ -141,7 +140,7 @@ export class Program implements ProgramView {
     await crew.open(ready.prepared.listens)
     const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
     admin.commit()
-    await this.#putInForce(crew, ready, ready.prepared.commit())
+    await this.#putInForce(crew, ready)
     this.#phase = 'ready'
   }
 
@@ -158,12 +157,12 @@ export class Program implements ProgramView {
     this.#crew = new OneThread(this.#facts, this.#tally)
   }
 
-  #setupOf({ loaded, prepared, errorLogs }: Ready, running: Running, loadedAt: number): Setup {
+  #setupOf({ loaded, plans, errorLogs }: InForce, running: Running, loadedAt: number): Setup {
     return {
       model: loaded.model,
       prefix: this.#source.prefix,
-      plans: prepared.plans,
-      memory: shareMemory(prepared.plans, running),
+      plans,
+      memory: shareMemory(plans, running),
       errorLogs,
       ports: this.#crew instanceof Threads ? this.#crew.ports : new Map(),
       generation: this.#generation + (running.refreshed ? 0 : 1),
@@ -234,8 +233,7 @@ export class Program implements ProgramView {
     // Nobody else may ever ask for them.
     this.#letGo()
     errorLog.configure(ready.errorLogs)
-    const running = ready.prepared.commit()
-    await this.#putInForce(crew, ready, running)
+    const running = await this.#putInForce(crew, ready)
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
     retireLeaving(running.leaving)
     const logs = [
@@ -252,14 +250,13 @@ export class Program implements ProgramView {
   }
 
   async #refresh(): Promise<void> {
-    const [crew, ready, old] = [this.#crew, this.#ready, this.#running]
-    // Before the start there is nothing to bring in line: it asks itself who belongs to its groups.
-    if (this.#phase !== 'ready' || !crew || !ready || !old) return
-    const { plans, lines, failures } = refreshment(ready.prepared.basis, this.#membership, old)
+    const [crew, now, old] = [this.#crew, this.#inForce, this.#running]
+    if (this.#phase !== 'ready' || !crew || !now || !old) return
+    const { plans, lines, failures } = refreshment(now.basis, this.#membership, old)
     if (lines.length > 0) {
       this.#letGo()
-      const running = rebuild(ready.prepared.basis, plans, old)
-      await this.#serveBy(crew, { ...ready, prepared: { ...ready.prepared, plans } }, running, this.#loadedAt)
+      const running = rebuild(now.basis, plans, old)
+      await this.#serveBy(crew, { ...now, plans }, running, this.#loadedAt)
       retireLeaving(running.leaving)
       for (const line of lines) errorLog.log('notice', line)
     }
@@ -267,9 +264,11 @@ export class Program implements ProgramView {
   }
 
   /** Makes a configuration the one that is served by. It counts as loaded once every thread serves by it. */
-  async #putInForce(crew: Crew, ready: Ready, running: Running): Promise<void> {
+  async #putInForce(crew: Crew, ready: Ready): Promise<Running> {
+    await this.#sharing.prepare(ready.fleet)
+    const running = ready.prepared.commit()
     const loadedAt = Date.now()
-    await this.#serveBy(crew, ready, running, loadedAt)
+    await this.#serveBy(crew, inForce(ready), running, loadedAt)
     this.#generation += 1
     this.#loadedAt = loadedAt
     const { model, files } = ready.loaded
@@ -277,18 +276,19 @@ export class Program implements ProgramView {
     const watched = files.map(({ path }) => path)
     if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
     this.#watch.watch(model.config_watch ? watched : [])
+    return running
   }
 
-  async #serveBy(crew: Crew, ready: Ready, running: Running, loadedAt: number): Promise<void> {
+  async #serveBy(crew: Crew, next: InForce, running: Running, loadedAt: number): Promise<void> {
     const upstreams = Array.from(running.groups.values(), ({ balancing }) => balancing.upstream)
-    this.#sharing.use(ready.fleet, upstreams)
+    this.#sharing.use(next.fleet, upstreams)
     this.prober.share(this.#sharing.fleet)
     // Before anybody picks from the new groups: a peer that has to pass first gets nothing until then.
     const leaving = new Set(running.leaving.flatMap(({ peers }) => peers))
     this.prober.use(running.probes, leaving, running.refreshed)
     await this.#sharing.settle(upstreams)
-    await crew.use(running, () => this.#setupOf(ready, running, loadedAt))
-    this.#ready = ready
+    await crew.use(running, () => this.#setupOf(next, running, loadedAt))
+    this.#inForce = next
     this.#running = running
   }
 }

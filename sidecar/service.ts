@@ -51,9 +51,13 @@ export class Service {
     return this.#listeners.apply(specs)
   }
 
-  /** Serves by these routes from now on. Tunnels to peers that are gone have as long as a drain would give them. */
+  /**
+   * Serves by these routes from now on. Tunnels to peers that a reload takes away have as long as a drain would give
+   * them; those to peers that have left of themselves go on, as they do with nginx.
+   */
   use(running: Running): void {
     this.#serving.use(running.router)
+    if (running.refreshed) return
     const gone = running.leaving.flatMap(({ peers }) => peers)
     this.#tunnels.endOf(gone, timeMs(running.model.drain_timeout ?? '30s') ?? 30_000)
   }

@@ -85,7 +85,8 @@ async function apply(next: Setup): Promise<void> {
   errorLog.configure(next.errorLogs)
   memory.use(next.memory)
   await startTracing({ version, startedAt: data.startedAt })
-  const built = join(next.model, next.plans, { prefix: next.prefix, version }, memory, running)
+  const refreshed = running !== undefined && next.generation === setup.generation
+  const built = join(next.model, next.plans, { prefix: next.prefix, version }, memory, running, refreshed)
   service ??= new Service(built, programFacts(view), {
     threads: data.threads,
     thread: data.thread,

@@ -1,19 +1,18 @@
-import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
-import type { Wanted } from '../../feedback/carry.ts'
-import type { Address, Peer } from '../../feedback/peer.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { retire } from '../../feedback/carry.ts'
+import type { Peer } from '../../feedback/peer.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/pick.ts'
-import { formatAddress, serverAddress } from '../config/address.ts'
-import type { HttpBlock, LocationBlock, ServerLine, UpstreamBlock } from '../config/model.ts'
-import { serverOptions } from '../config/server-options.ts'
+import type { HttpBlock, LocationBlock, UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
 import { buildGroup } from './balancing.ts'
 import type { Memory } from './memory.ts'
+import type { Plan } from './plans.ts'
 
 /** A group as it runs. Its pool and the numbers of its peers live on across reloads. */
 export interface LiveGroup extends PeerGroup {
+  readonly plan: Plan
   readonly balancing: Group
   readonly pool: Pool
 }
@@ -34,42 +33,10 @@ export interface BuiltGroups {
   readonly leaving: readonly Leaving[]
 }
 
-/** A host that is not known. The message is nginx's. */
-export class HostNotFound extends Error {}
-
-/** A group as it is to be built, its hosts looked up. Plain data. */
-export interface Plan {
-  readonly name: string
-  readonly block: UpstreamBlock
-  readonly wanted: readonly Wanted[]
-  /** Whether it is shared with other instances. */
-  readonly fleet: boolean
-}
-
-/**
- * Looks up the hosts of every group of the configuration, the ones that a `proxy_pass` to a host implies too.
- * @param fleet whether there are other instances to share with
- * @throws HostNotFound
- */
-export async function planGroups(
-  http: HttpBlock,
-  implied: readonly string[],
-  fleet: boolean,
-): Promise<readonly Plan[]> {
-  const blocks = new Map<string, UpstreamBlock>(Object.entries(http.upstreams ?? {}))
-  for (const authority of implied) blocks.set(authority, { servers: [{ address: authority }] })
-  const plans: Plan[] = []
-  for (const [name, block] of blocks) {
-    const wanted: Wanted[] = []
-    for (const line of block.servers ?? []) wanted.push(...(await peersOf(line)))
-    plans.push({ name, block, wanted, fleet: fleet && block.fleet !== 'off' })
-  }
-  return plans
-}
-
 /**
  * Builds the groups. With those that run now, by lower-case name, what was learnt of peers that stay is taken over.
  * @param memory where their numbers lie
+ * @param same whether those that run now are of the same configuration: then those with the same peers go on as they are
  */
 export function buildGroups(
   plans: readonly Plan[],
@@ -77,12 +44,17 @@ export function buildGroups(
   variables: Variables,
   memory: Memory,
   old: ReadonlyMap<string, LiveGroup>,
+  same = false,
 ): BuiltGroups {
   const groups = new Map<string, LiveGroup>()
   const leaving: Leaving[] = []
   for (const plan of plans) {
     const key = plan.name.toLowerCase()
     const before = old.get(key)
+    if (same && before !== undefined && alike(plan, before.plan) && memory.holds(before)) {
+      groups.set(key, before)
+      continue
+    }
     const { zone, peers, backups, removed } = memory.seat(plan, before)
     const tracks = memory.tracks(plan, before)
     const { name, block, fleet } = plan
@@ -100,7 +72,7 @@ export function buildGroups(
     )
     const pool = before?.pool ?? new Pool(zone, poolOptions(block))
     pool.configure(poolOptions(block))
-    const group = { balancing, pool }
+    const group = { plan, balancing, pool }
     groups.set(key, group)
     if (removed.length > 0 || twins.length > 0) leaving.push({ group, peers: removed, twins })
   }
@@ -110,6 +82,20 @@ export function buildGroups(
     leaving.push({ group, peers: [...peers, ...backups], twins: [] })
   }
   return { groups, leaving }
+}
+
+/** Whether a group has the same peers by both. */
+export function alike(one: Plan, other: Plan): boolean {
+  return isDeepStrictEqual(one.wanted, other.wanted)
+}
+
+/** Sees off what has left, once every thread picks from the new groups. */
+export function retireLeaving(leaving: readonly Leaving[]): void {
+  for (const { group, peers, twins } of leaving) {
+    const { zone, shadow } = group.balancing.upstream
+    retire(zone, peers)
+    if (shadow !== undefined) retire(shadow.upstream.zone, twins)
+  }
 }
 
 /** Closes the connections kept to peers that are gone. */
@@ -137,26 +123,6 @@ export function impliedAuthorities(
   }
   for (const server of http.servers ?? []) walk(server.locations)
   return [...found]
-}
-
-/** The peers of a `server` line: one for each address that its host has. */
-async function peersOf(line: ServerLine): Promise<Wanted[]> {
-  const address = serverAddress(line.address)
-  const addresses =
-    address.kind === 'unix' || isIP(address.host) ? [address] : await resolve(address, line.address)
-  return addresses.map((address) => {
-    const name = formatAddress(address)
-    return { server: line.address, name, address, options: serverOptions(line, name) }
-  })
-}
-
-async function resolve(address: Address & { kind: 'tcp' }, text: string): Promise<Address[]> {
-  try {
-    const found = await lookup(address.host, { all: true })
-    return found.map(({ address: host }) => ({ kind: 'tcp', host, port: address.port }))
-  } catch {
-    throw new HostNotFound(`host not found in upstream "${text}"`)
-  }
 }
 
 /** nginx keeps 32 idle connections a group since 1.29.7; `keepalive 0` keeps none. */

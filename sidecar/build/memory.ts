@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { type Adopted, adopt, type Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { Peer } from '../../feedback/peer.ts'
@@ -6,12 +7,15 @@ import { forgetPicks } from '../../feedback/shadow.ts'
 import { type SharedTrack, Track, tracksOf } from '../../feedback/track.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import { type SharedZone, Zone } from '../../feedback/zone.ts'
-import type { LiveGroup, Plan } from './groups.ts'
+import type { LiveGroup } from './groups.ts'
+import type { Plan } from './plans.ts'
 
 export type ServerZoneKind = 'server' | 'location'
 
 /** Where the numbers of a configuration lie: one thread makes the place, the others join it there. */
 export interface Memory {
+  /** Whether the peers of a group that runs now are where they would be seated again. */
+  holds(group: LiveGroup): boolean
   /**
    * Peers of a group, in their zone.
    * @param old the group of that name that runs now
@@ -38,6 +42,7 @@ export interface Memory {
  */
 export function ownMemory(threads: number): Memory {
   return {
+    holds: () => true,
     seat: (plan, old) => adopt(old?.balancing.upstream, plan.wanted, plan.name, monotonic(), threads),
     tracks: (plan, old) =>
       tracksOf(
@@ -103,11 +108,9 @@ export function shareMemory(
   const groups = new Map<string, SharedGroup>()
   for (const plan of plans) {
     const key = plan.name.toLowerCase()
-    const { zone, peers, backups, tracks, shadow } = running.groups.get(key)!.balancing.upstream
-    const lists = { false: peers.values(), true: backups.values() }
-    const seats = plan.wanted.map(({ options }) => {
-      return seatOf(lists[`${options.backup}`].next().value!)
-    })
+    const { upstream } = running.groups.get(key)!.balancing
+    const { zone, tracks, shadow } = upstream
+    const seats = seatsOf(plan, upstream)
     groups.set(key, { ...sharedOf(zone, tracks), seats, shadow: shadow && sharedShadow(shadow.upstream) })
   }
   const shared = (zones: ReadonlyMap<string, ServerZone>) =>
@@ -116,6 +119,12 @@ export function shareMemory(
     groups,
     serverZones: { server: shared(running.serverZones), location: shared(running.locationZones) },
   }
+}
+
+/** In the order of the plan. */
+function seatsOf({ wanted }: Plan, { peers, backups }: Upstream): Seat[] {
+  const lists = { false: peers.values(), true: backups.values() }
+  return wanted.map(({ options }) => seatOf(lists[`${options.backup}`].next().value!))
 }
 
 function sharedShadow({ zone, tracks, peers }: Upstream): SharedSeats {
@@ -177,6 +186,13 @@ export class JoinedMemory implements Memory {
   move(shared: SharedZone): void {
     this.#zones.get(shared.id)?.move(shared)
     this.#moves.set(shared.id, shared)
+  }
+
+  holds({ plan, balancing }: LiveGroup): boolean {
+    const { zone, seats } = this.#group(plan)
+    const { upstream } = balancing
+    // A peer that left and came back between two configurations of this thread is another tenant.
+    return zone.id === upstream.zone.id && isDeepStrictEqual(seats, seatsOf(plan, upstream))
   }
 
   seat(plan: Plan, old: LiveGroup | undefined): Adopted {

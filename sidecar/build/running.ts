@@ -20,20 +20,15 @@ import { balancerOf } from '../balance/shadow.ts'
 import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
-import type { ListenAddress } from '../proxy/bind.ts'
+import { type Membership, noMembership } from '../membership.ts'
+import type { ListenAddress } from '../net/bind.ts'
 import type { ListenSpec } from '../proxy/listener.ts'
 import type { Route } from '../proxy/route.ts'
 import type { Router } from '../proxy/routes.ts'
 import { AccessLogs } from '../telemetry/access-log.ts'
-import {
-  buildGroups,
-  impliedAuthorities,
-  type Leaving,
-  type LiveGroup,
-  type Plan,
-  planGroups,
-} from './groups.ts'
+import { buildGroups, impliedAuthorities, type Leaving, type LiveGroup } from './groups.ts'
 import { type JoinedMemory, type Memory, ownMemory } from './memory.ts'
+import { type Draft, draftGroups, followedNames, type Plan, planGroups } from './plans.ts'
 import { buildProbes } from './probes.ts'
 import { buildRouter } from './routes.ts'
 import { declareNames } from './scripts.ts'
@@ -53,10 +48,22 @@ export interface Running {
   readonly probes: readonly LiveProbe[]
   /** Peers of the configuration before it that this one has no more. */
   readonly leaving: readonly Leaving[]
+  /** Whether that one was the same but for the peers of groups. */
+  readonly refreshed: boolean
+}
+
+/** What a configuration is built from. Plain data: it refers to nothing that runs. */
+export interface Basis {
+  readonly model: Model
+  readonly drafts: readonly Draft[]
+  readonly options: BuildOptions
+  /** How many threads work on it beside this one. */
+  readonly threads: number
 }
 
 /** A configuration that is known to be good, and has not touched what runs. */
 export interface Prepared {
+  readonly basis: Basis
   readonly listens: readonly ListenSpec[]
   readonly plans: readonly Plan[]
   /** Makes it live: what was learnt of groups and peers that stay is taken over. */
@@ -79,46 +86,57 @@ export async function prepare(
   options: BuildOptions,
   old: Running | undefined,
   threads = 0,
+  membership: Membership = noMembership,
 ): Promise<Prepared> {
   const http = loaded.model.http ?? {}
   const implied = impliedAuthorities(http, (text) =>
     hasVariables(text) ? undefined : proxyAddress(text).authority,
   )
-  const plans = await planGroups(http, implied, loaded.model.fleet !== undefined)
+  const drafts = await draftGroups(http, implied, loaded.model.fleet !== undefined)
+  await membership.expect(followedNames(drafts))
+  const plans = planGroups(drafts, membership)
   const memory = ownMemory(threads)
   const rehearsal = assemble(loaded.model, plans, options, memory, undefined)
   return {
+    basis: { model: loaded.model, drafts, options, threads },
     listens: rehearsal.listens,
     plans,
     commit: () => (old ? assemble(loaded.model, plans, options, memory, old) : rehearsal),
   }
 }
 
-/** The same configuration in another thread, in the memory that the first one has made. */
+/**
+ * The same configuration in another thread, in the memory that the first one has made.
+ * @param refreshed whether `old` is the same but for the peers of groups
+ */
 export function join(
   model: Model,
   plans: readonly Plan[],
   options: BuildOptions,
   memory: JoinedMemory,
   old: Running | undefined,
+  refreshed = false,
 ): Running {
-  return assemble(model, plans, options, memory, old)
+  return assemble(model, plans, options, memory, old, refreshed)
 }
 
-function assemble(
+/**
+ * @param old what runs now, to be taken over
+ * @param refreshed whether that is the same configuration but for the peers of groups
+ */
+export function assemble(
   model: Model,
   plans: readonly Plan[],
   options: BuildOptions,
   memory: Memory,
   old: Running | undefined,
+  refreshed = false,
 ): Running {
   const http = model.http ?? {}
-  const variables = new Variables({ version: options.version })
+  const variables = variablesOf(http, options)
   const setValue = variables.declareSet('p8s_value')
-  declareMaps(http.maps ?? {}, variables)
-  declareNames(http, variables)
   const logs = new AccessLogs(variables, http.log_format ?? [])
-  const { groups, leaving } = buildGroups(plans, http, variables, memory, old?.groups ?? new Map())
+  const { groups, leaving } = buildGroups(plans, http, variables, memory, old?.groups ?? new Map(), refreshed)
   const serverZones = new Map<string, ServerZone>()
   const locationZones = new Map<string, ServerZone>()
   // The functions below live as long as the routes do. They see these two maps and not `old` itself, which would hold
@@ -156,7 +174,28 @@ function assemble(
     templates.set(name, template(block.metrics ?? [], compile))
   }
   const listens = router.keys().map((key) => listenSpec(key, http, router))
-  return { model, router, routes, groups, listens, serverZones, locationZones, templates, probes, leaving }
+  return {
+    model,
+    router,
+    routes,
+    groups,
+    listens,
+    serverZones,
+    locationZones,
+    templates,
+    probes,
+    leaving,
+    refreshed,
+  }
+}
+
+/** The variables of a configuration, all declared. */
+export function variablesOf(http: HttpBlock, { version }: BuildOptions): Variables {
+  const variables = new Variables({ version })
+  variables.declareSet('p8s_value')
+  declareMaps(http.maps ?? {}, variables)
+  declareNames(http, variables)
+  return variables
 }
 
 function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
