@@ -50,6 +50,7 @@ export function obey(peer: Peer, orders: PeerOrders): ProbeChange | undefined {
   else if (orders.weightFactor !== undefined) weigh(peer, orders.weightFactor)
   bar(peer)
   zone.leave()
+  zone.wake()
   const after = agentWord(peer)
   return after === before ? undefined : { state: after, streak: 0, outMs: 0 }
 }

@@ -65,7 +65,8 @@ export const peerFields = [
   'share',
   'tree',
   // For people and the status tree.
-  'headerTime', // moving average of times to the header, ms; 0 is no data
+  'connectTime', // moving average of times to connect, ms, of `stream` groups; 0 is no data
+  'headerTime', // moving average of times to the header, or to the first byte of a session, ms; 0 is no data
   'responseTime', // moving average of times to the last byte of complete answers, ms; 0 is no data
   'bytesSent',
   'bytesReceived',
@@ -94,6 +95,13 @@ export const groupFields = [
   'retries', // attempts after the first of a request
   'retriesWaiting', // retries that wait for their back-off now
   'keepalive', // idle pooled connections now
+  // Of the group's queue; see waiting.ts.
+  'queueWaiting', // requests that wait in it now
+  'queued', // requests that have entered it, ever
+  'queueDropped', // those of them whose clients left
+  'queueTimedout', // those of them that waited too long
+  'queueOverflows', // requests that found it full
+  'queueMs', // how long all those have waited that wait no more
   'mostFactor', // greatest `weightFactor` of the peers; 0 where all are 1
   'stuckPeers', // peers at which attempts of other instances are stuck
   // In the zone of a shadow method; see shadow.ts.

@@ -2,9 +2,10 @@ import { type GroupField, groupIndex } from './fields.ts'
 import type { Zone } from './zone.ts'
 
 /*
- * Numbers that go down again: requests in progress, attempts that wait, retries that wait, idle connections. Where
- * several threads work on a zone, each writes its part down in a row of its own as well. When a thread dies, what it
- * held is known and taken back, and a change that it left half done does not matter, since the sums are made anew.
+ * Numbers that go down again: requests in progress, attempts that wait, retries that wait, idle connections, requests
+ * in the queue. Where several threads work on a zone, each writes its part down in a row of its own as well. When a
+ * thread dies, what it held is known and taken back, and a change that it left half done does not matter, since the sums
+ * are made anew.
  *
  * All of these are to be called between `enter` and `leave` of the zone.
  */
@@ -46,7 +47,7 @@ function takeWait(waiting: Float64Array, startSum: Float64Array, index: number, 
 }
 
 /** Numbers of the group that threads hold, in the order of their place in a row. */
-const groupHeld = ['retriesWaiting', 'keepalive'] as const satisfies readonly GroupField[]
+const groupHeld = ['retriesWaiting', 'keepalive', 'queueWaiting'] as const satisfies readonly GroupField[]
 
 /** Changes a number of the group that goes down again. */
 export function holdGroup(zone: Zone, field: (typeof groupHeld)[number], change: number): void {

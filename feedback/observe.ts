@@ -88,6 +88,7 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   } finally {
     peer.zone.leave()
   }
+  peer.zone.wake()
   shadowEnded(attempt, call, now)
   if (change !== undefined) peerStateChannel.publish(change)
 }
@@ -156,7 +157,8 @@ export function observeRequest(call: Call): void {
   zone.leave()
 }
 
-function countHeader(attempt: Attempt, peer: Peer): void {
+/** Counts a time to the header. To be called with the zone held. */
+export function countHeader(attempt: Attempt, peer: Peer): void {
   const { headerHistogram, headerSum, headerExemplars } = peer.zone
   const ms = attempt.headerMs!
   count(headerHistogram, headerSum, peer.index, ms)
@@ -208,18 +210,28 @@ function countResponse(attempt: Attempt, peer: Peer): void {
 /** Lets passive health know. @returns the change, where the peer was set aside or taken back by it */
 function judge(attempt: Attempt, peer: Peer, now: number): PeerStateEvent | undefined {
   const { upstream, ending } = attempt
-  const { fails, downtimeMs } = peer.zone.peers
+  const { fails } = peer.zone.peers
   if (attempt.failed) {
     if (!fail(peer, upstream.isAlone(peer), now)) return undefined
     return { upstream, peer, state: 'unavailable', fails: fails[peer.index]!, downtimeMs: 0 }
   }
   if (ending === 'ok' || ending === 'http') {
     peer.zone.peers.goodAt[peer.index] = now
-    const before = downtimeMs[peer.index]!
-    if (!succeed(peer, now, attempt.startedAt) || upstream.isAlone(peer)) return undefined
-    return { upstream, peer, state: 'up', fails: 0, downtimeMs: downtimeMs[peer.index]! - before }
+    return recovered(attempt, peer, now)
   }
   // Nothing was learnt of the peer, so a half-open attempt must not keep the next one waiting.
   unchoose(peer, attempt.startedAt)
   return undefined
+}
+
+/**
+ * Counts an attempt as one that says that its peer works. To be called with the zone held.
+ * @returns the change, where the peer was taken back by it
+ */
+export function recovered(attempt: Attempt, peer: Peer, now: number): PeerStateEvent | undefined {
+  const { upstream } = attempt
+  const { downtimeMs } = peer.zone.peers
+  const before = downtimeMs[peer.index]!
+  if (!succeed(peer, now, attempt.startedAt) || upstream.isAlone(peer)) return undefined
+  return { upstream, peer, state: 'up', fails: 0, downtimeMs: downtimeMs[peer.index]! - before }
 }

@@ -1,3 +1,4 @@
+import { Bell } from './bell.ts'
 import { exemplarSize } from './exemplar.ts'
 import {
   type GroupField,
@@ -16,7 +17,7 @@ const codes = 501
 const buckets = latencyBucketsMs.length + 1
 /** What each thread has a column, and a number of the group, of its own of. */
 const heldColumns = 3
-const heldGroup = 2
+const heldGroup = 3
 /** Seconds the retry budget looks back at most. */
 export const budgetSeconds = 64
 /** Numbers of each of them; see budget.ts. */
@@ -40,13 +41,14 @@ export interface Held {
   readonly conns: Column
   readonly waiting: Column
   readonly startSum: Column
-  /** `retriesWaiting` and `keepalive`. */
+  /** `retriesWaiting`, `keepalive` and `queueWaiting`. */
   readonly group: Float64Array
 }
 
-/** Words before the numbers: the lock, and whether the zone has moved to another buffer. A cache line. */
+/** Words before the numbers: the lock, whether the zone has moved to another buffer, and its bell. A cache line. */
 const headWords = 16
 const movedWord = lockWords
+const bellWord = movedWord + 1
 
 let serial = 0
 
@@ -91,6 +93,8 @@ export class Zone {
   responseSum!: Column
   /** By thread; see held.ts. */
   held!: readonly Held[]
+  /** Rings when somebody who waits in the group's queue may find a peer; see `wake`. */
+  bell!: Bell
   /** This thread's row; undefined in a thread that only looks on, and where there is one thread. */
   row: Held | undefined = undefined
   /** Told of the new place of a zone that grows, before any thread can come upon the old one's end. */
@@ -141,6 +145,7 @@ export class Zone {
     this.buffer = buffer ?? new SharedArrayBuffer(4 * headWords + 8 * (columns * capacity + fixed))
     this.#words = new Int32Array(this.buffer, 0, headWords)
     this.#lock = this.threads > 0 ? new Lock(this.#words, 0) : undefined
+    this.bell = new Bell(this.#words, bellWord)
     let offset = 4 * headWords
     const take = (length: number): Float64Array => {
       const view = new Float64Array(this.buffer, offset, length)
@@ -188,6 +193,14 @@ export class Zone {
     this.#lock?.free()
   }
 
+  /**
+   * A peer may be ready that was not: whoever waits for one is to look, in whichever thread. To be called after `leave`.
+   * Costs one comparison as long as nobody waits.
+   */
+  wake(): void {
+    if (this.group[groupIndex.queueWaiting]! > 0) this.bell.ring()
+  }
+
   /** Peers that the configuration no longer has and that still carry a call; see carry.ts. */
   get retired(): Peer[] {
     this.#prune()
@@ -216,13 +229,17 @@ export class Zone {
     this.enter()
     const words = this.#words
     const lock = this.#lock
+    const { bell } = this
     const before = [...this.#all()]
     this.#lay(capacity, undefined)
     let i = 0
     for (const numbers of this.#all()) numbers.set(before[i++]!)
+    this.bell.succeed(bell)
     this.onMove?.(this.share())
     Atomics.store(words, movedWord, 1)
     lock?.free()
+    // Whoever listens at the old place is to go on at the new one.
+    bell.ring()
   }
 
   /** Goes where another thread has moved it. */

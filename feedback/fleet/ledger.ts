@@ -187,6 +187,8 @@ export class Ledger {
     } finally {
       zone.leave()
     }
+    // A lease may have become larger.
+    zone.wake()
     for (const peer of set) {
       const fails = peer.options.max_fails
       peerStateChannel.publish({
@@ -243,6 +245,7 @@ export class Ledger {
       if (isCommon(peer)) lease(peer, fairLease(peer.options.max_conns, members))
     }
     zone.leave()
+    zone.wake()
   }
 
   /** Whether there is a limit that is the fleet's, and nothing of it is leased yet. */
@@ -285,6 +288,7 @@ export class Ledger {
     zone.enter()
     for (const { peer } of this.#entries.values()) unlease(peer)
     zone.leave()
+    zone.wake()
   }
 
   /** @returns undefined where nothing has been heard of the peer */

@@ -41,7 +41,8 @@ export class Group {
   }
 }
 
-const system: Env = { now: () => monotonic(), random: Math.random }
+/** The clock and the dice of this machine. */
+export const system: Env = { now: () => monotonic(), random: Math.random }
 
 /**
  * One request's search for peers: picks and reserves, one peer after the other, never the same one twice. It
@@ -79,6 +80,24 @@ export class Selection implements Ask {
   /** How many attempts the request may have, as far as its peers go; see `tries`. */
   get tries(): number {
     return tries(this.group, this.call.track)
+  }
+
+  /**
+   * Requests of the same lane may go to the same peers: where one finds nobody, neither does any other. For those that
+   * wait in a queue.
+   */
+  get lane(): string {
+    const { split } = this.group
+    const track = split === undefined ? '' : this.call.track
+    return this.#tried.length === 0 ? track : [track, ...this.#tried.map(({ name }) => name)].join(' ')
+  }
+
+  /** Begins again with the primaries, those of its own track first, for a request that has waited. */
+  again(): void {
+    this.#backup = false
+    this.fallen = false
+    this.memo = undefined
+    this.draws = 0
   }
 
   /**

@@ -3,6 +3,7 @@ import { holdGroup } from '../../feedback/held.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Group } from '../balance/pick.ts'
+import type { Queue } from '../balance/queue.ts'
 import type { Connection } from './http1/connection.ts'
 
 /** What `keepalive` and its kin say of a group. */
@@ -17,10 +18,12 @@ export interface PoolOptions {
   readonly timeout: number
 }
 
-/** A group as requests meet it: who picks, and the connections kept to its peers. */
+/** A group as requests meet it: who picks, the connections kept to its peers, and where requests wait for one. */
 export interface PeerGroup {
   readonly balancing: Group
   readonly pool: Pool
+  /** Undefined where requests do not wait. */
+  readonly queue?: Queue | undefined
 }
 
 /**
