@@ -121,7 +121,7 @@ export class Exchange {
     this.#cut = true
     // What came before the fault is the client's, also where both came at once.
     if (this.response.headersSent) this.response.release()
-    this.connection.cut()
+    this.connection.breakOff()
   }
 
   #end(bytesSent: number): void {

@@ -141,6 +141,26 @@ export class ClientConnection {
     else this.socket.destroy()
   }
 
+  /**
+   * Ends a response that cannot be made whole, so that its client can tell. What went before it, answers to requests that
+   * were sent ahead of it too, still arrives: closing while the client sends would be a reset, which takes that away.
+   */
+  breakOff(): void {
+    const response = this.#response
+    if (this.#dropping || !response || response.untilClose || response.finished) {
+      this.cut()
+      return
+    }
+    this.#drop()
+    this.socket.end()
+    this.#linger(lingeringRefused)
+    // As with a connection that closes: whoever broke it off has noted why by then.
+    process.nextTick(() => {
+      this.#request?.abort()
+      response.close()
+    })
+  }
+
   /** Closes it where no request is in progress. */
   closeIdle(): void {
     if (!this.active) this.#finish()

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { connect } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 import { backend } from '../../support/backend.ts'
 import { Client, dial } from '../../support/client.ts'
 import { lab } from '../../support/invariants.ts'
@@ -50,4 +52,42 @@ test('a client that expects 100 gets one, also when an error page leads to a sec
   assert.equal(reply.interim.length, 0)
   client.close()
   await it.settle(1)
+})
+
+test('an answer that breaks off takes none before it from a client that is still sending', async () => {
+  let broken = () => {}
+  const cut = new Promise<void>((resolve) => {
+    broken = resolve
+  })
+  await using peer = await backend(async (exchange) => {
+    if (exchange.target === '/1') return exchange.reply({ body: 'the first' })
+    await exchange.send('HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhalf')
+    exchange.end()
+    broken()
+  })
+  await using it = await lab(
+    `upstream up { server ${peer.address}; }
+     server { listen 127.0.0.1:PORT; location / { proxy_pass http://up; } }`,
+    [peer],
+  )
+  const socket = connect({ host: '127.0.0.1', port: it.port, noDelay: true })
+  const chunks: Buffer[] = []
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.on('error', () => {})
+  socket.pause()
+  socket.write(Buffer.concat([Client.bytes('/1'), Client.bytes('/2')]))
+  await cut
+  // What it sends from now on comes to a connection that has said its last word.
+  for (let i = 0; i < 10; i++) {
+    socket.write(Client.bytes('/3'))
+    await wait(5)
+  }
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.resume()
+  socket.end()
+  await closed
+  const text = Buffer.concat(chunks).toString('latin1')
+  assert.match(text, /the first/)
+  assert.ok(text.endsWith('half'), text)
+  await it.settle(2)
 })
