@@ -50,7 +50,7 @@ export function buildStreamProbes(block: model.StreamServerBlock, env: StreamPro
       definition: definition(kind.name, line.port, args, line.test, ['stream']),
       port: line.port,
       interval: ms(line.interval, 5000),
-      timeout: ms(line.timeout, 1000),
+      timeout: ms(line.timeout ?? block.upstream_probe_timeout, 1000),
       fails: line.fails ?? 1,
       passes: line.passes ?? 1,
       essential: line.essential ?? false,

@@ -24,7 +24,8 @@ export function fromWords(directive: Directive, words: readonly string[], found:
   if (directive.off && words.length === 1 && words[0] === 'off') return 'off'
   if (directive.inner) {
     const [name, ...rest] = words
-    if (name === undefined) throw new Fault(wrongCount(directive))
+    if (name === undefined || words.length < (directive.leastWords ?? 1))
+      throw new Fault(wrongCount(directive))
     return fromInner(directive, name, (inner) => fromWords(inner, rest, found))
   }
   if (directive.split) return fromParts(directive, directive.split(words), found)
@@ -57,7 +58,8 @@ export function fromParts(directive: Directive, parts: Readonly<Record<string, P
       continue
     }
     const shape = own(properties, name)
-    if (shape === undefined) throw new Fault(`invalid parameter "${token}"`, written)
+    if (shape === undefined)
+      throw new Fault(directive.stray?.(token) ?? `invalid parameter "${token}"`, written)
     found.tokens.set(name, token)
     try {
       given.set(name, argument(directive, shape, name, part, token))
@@ -83,8 +85,9 @@ export function fromParts(directive: Directive, parts: Readonly<Record<string, P
 export function fromInner(directive: Directive, name: string, read: (inner: Directive) => Value): Value {
   const inner = directive.inner?.find((one) => one.name === name)
   if (inner === undefined) throw new Fault(directive.wrong?.(name) ?? `invalid parameter "${name}"`)
-  // Its messages name both: the line begins with the outer one.
-  const value = read({ ...inner, name: `${directive.name} ${name}` })
+  // Messages name a method with what it is for; other words of a line are no directives of their own.
+  const own = inner.method ? `${directive.name} ${name}` : directive.name
+  const value = read({ ...inner, name: own })
   return { [name]: isEmpty(value) ? true : value }
 }
 
@@ -117,6 +120,11 @@ export function objectShape(directive: Directive): Shape | undefined {
 /** Whether the property is a bare word that stands or does not stand. */
 export function isFlag(shape: Shape): boolean {
   return shape.type === 'boolean'
+}
+
+/** Whether the argument may be texts by name. */
+export function takesObject(shape: Shape): boolean {
+  return shape.type === 'object' || shape.anyOf?.some(takesObject) === true
 }
 
 /** Sorts words into arguments: first those that stand by place, then `name=value` and flags. */
@@ -161,7 +169,7 @@ function argument(directive: Directive, shape: Shape, name: string, part: Part, 
     const list = typeof part === 'string' ? [part] : part
     return list.map((text) => scalar(directive, shape.items!, text))
   }
-  if (isRecord(part) && shape.type === 'object') return part
+  if (isRecord(part) && takesObject(shape)) return part
   if (typeof part !== 'string' || shape.type === 'object') throw new Fault(`invalid parameter "${token}"`)
   if (directive.words?.includes(name)) return scalar(directive, shape, part)
   const value = readScalar(shape, part)

@@ -1,9 +1,11 @@
 import { checkFleet } from './check/fleet.ts'
 import { checkLocations } from './check/locations.ts'
-import { checkProbes } from './check/probes.ts'
+import { checkProbes, checkStreamProbes } from './check/probes.ts'
+import { checkResolving } from './check/resolving.ts'
 import { checkListeners } from './check/servers.ts'
 import { checkStream } from './check/stream.ts'
 import { checkUpstreams } from './check/upstreams.ts'
+import { checkZoneNames } from './check/zone-names.ts'
 import type { Model } from './model.ts'
 import type { Reading } from './reading.ts'
 
@@ -15,13 +17,17 @@ export function check(model: Model, reading: Reading): void {
   const { http, stream } = model
   if (http !== undefined) {
     checkUpstreams(http, reading)
+    checkResolving(http, reading)
     checkListeners(http, reading)
     checkLocations(http, reading)
   }
   if (stream !== undefined) {
     checkUpstreams(stream, reading)
+    checkResolving(stream, reading)
     checkStream(stream, http, reading)
   }
+  checkZoneNames(model, reading)
   checkFleet(model, reading)
   if (http !== undefined) checkProbes(http, model.fleet, reading)
+  if (stream !== undefined) checkStreamProbes(stream, model.fleet, reading)
 }

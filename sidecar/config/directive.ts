@@ -61,6 +61,10 @@ export interface Directive<S extends TSchema = TSchema> {
   remark?(value: Static<S>): string | undefined
   /** Text for a word that does not fit; `invalid parameter "…"` and the like where absent. */
   wrong?(word: string): string
+  /** Text for an argument by a name that there is not; `invalid parameter "…"` where absent. */
+  stray?(token: string): string
+  /** So many words have to stand in nginx's syntax; where absent the schema says it. */
+  readonly leastWords?: number
   /** How it is written in nginx's syntax, for the reference, where that does not follow from the schema. */
   readonly syntax?: string
   /** What the schema cannot check (throws a Fault), and the canonical form. */

@@ -188,6 +188,11 @@ function valueSchema(shape: Shape): Schema {
       patternProperties: Object.fromEntries(inside),
     }
   }
+  if (shape.properties) {
+    const inside = Object.entries(shape.properties).map(([name, one]) => [name, valueSchema(one)])
+    const { required = [] } = shape
+    return { type: 'object', additionalProperties: false, required, properties: Object.fromEntries(inside) }
+  }
   if (shape.enum) return { ...shape, enum: shape.enum.flatMap((word) => [word, ...numberOf(word)]) }
   if (isFlag(shape)) return { anyOf: [{ type: 'boolean' }, { enum: ['on', 'off'] }] }
   if (shape.type === 'number') return { anyOf: [shape, { type: 'string', pattern: '^[0-9.]+%$' }] }

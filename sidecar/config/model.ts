@@ -121,7 +121,7 @@ export interface Settings {
   readonly access_log?: 'off' | readonly AccessLogLine[]
   /** Addresses and networks (`10.0.0.0/8`, `unix:`) whose word on the client's address is taken. */
   readonly set_real_ip_from?: readonly string[]
-  /** `X-Real-IP`, `X-Forwarded-For` or another field's name. */
+  /** `X-Real-IP`, `X-Forwarded-For` or another field's name, or `proxy_protocol` for the PROXY header. */
   readonly real_ip_header?: string
   readonly real_ip_recursive?: boolean
   /** Name of the response header with the attempts; `off` for none. */
@@ -342,6 +342,8 @@ export interface Listen {
   /** `*:80`, `127.0.0.1:80`, `[::]:80` or `unix:/path`: always with its port; see address.ts. */
   readonly address: string
   readonly default_server?: true
+  /** Expects a PROXY header, version 1 or 2, on each connection. Where any line of an address has it, all have. */
+  readonly proxy_protocol?: true
   /** Length of the accept queue; 511 where absent. */
   readonly backlog?: number
 }

@@ -70,7 +70,10 @@ export function readScalar(shape: Shape, text: string): Scalar | undefined {
     return undefined
   }
   if (shape.enum) return shape.enum.includes(text) ? text : undefined
-  if (shape.const !== undefined) return String(shape.const) === text ? text : undefined
+  if (shape.const !== undefined) {
+    // Constants of these schemas are words and `true`.
+    return String(shape.const) === text ? (shape.const as Scalar) : undefined
+  }
   if (shape.type === 'boolean') return text === 'on' ? true : text === 'off' ? false : undefined
   if (shape.type === 'integer' || shape.type === 'number') {
     const number = readNumber(shape, text)

@@ -13,8 +13,8 @@ export interface StickyCookie {
 
 /** Ids of sessions seen in what passes, kept in a table of their own. */
 export interface StickyLearn {
-  /** `NAME:SIZE` in nginx syntax; the size may be left out where another line has it. */
-  readonly zone: { readonly name: string; readonly size?: string }
+  /** `NAME:SIZE` in nginx syntax; the size bounds the table. No other group has a table of that name. */
+  readonly zone: { readonly name: string; readonly size: string }
   /** Texts with variables; the first one that is not empty is the id of a new session. */
   readonly create: readonly string[]
   /** The same of a session that goes on. */

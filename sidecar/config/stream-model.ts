@@ -57,6 +57,8 @@ export interface StreamServerBlock extends StreamSettings {
   readonly return?: string
   readonly status_zone?: string
   readonly upstream_probe?: readonly StreamProbeLine[]
+  /** `timeout` of its probes that have none of their own. */
+  readonly upstream_probe_timeout?: string
 }
 
 export interface StreamListen {

@@ -1,12 +1,14 @@
 import { isIP } from 'node:net'
 import type { Address } from '../../../feedback/peer.ts'
-import { kindOf, probeKinds } from '../../../probes/kinds.ts'
+import { kindOf, probeKinds, streamKindOf } from '../../../probes/kinds.ts'
 import type { ProbeKind } from '../../../probes/probe.ts'
-import { hasVariables, proxyAddress, serverAddress } from '../address.ts'
+import { hasVariables, proxyAddress, serverAddress, streamTarget } from '../address.ts'
 import { kindArgs } from '../directives/probe.ts'
-import type { HttpBlock, LocationBlock, Model, ProbeLine } from '../model.ts'
+import type { HttpBlock, LocationBlock, Model, ProbeLine, UpstreamBlock } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
+import type { StreamBlock, StreamProbeLine } from '../stream-model.ts'
 import { fleetLack } from './fleet.ts'
+import type { Groups } from './upstreams.ts'
 
 /** The kind that a line asks for. */
 export function kindOfLine(line: ProbeLine): ProbeKind {
@@ -14,12 +16,20 @@ export function kindOfLine(line: ProbeLine): ProbeKind {
   return kindOf(line.type ?? probeKinds[0].name)!
 }
 
+/** The same in `stream`. */
+export function kindOfStreamLine(line: StreamProbeLine): ProbeKind {
+  return streamKindOf(line.type, line.udp)!
+}
+
 /**
  * What is wrong with asking a peer in the way that a line says.
  * @returns undefined when nothing is
  */
-export function probeMisfit(line: ProbeLine, address: Address): string | undefined {
-  const kind = kindOfLine(line)
+export function probeMisfit(
+  line: StreamProbeLine,
+  address: Address,
+  kind: ProbeKind = kindOfLine(line),
+): string | undefined {
   const misfit = kind.misfit?.(address, kindArgs(kind, line))
   if (misfit !== undefined) return misfit
   const moved = line.port !== undefined && address.kind === 'unix'
@@ -31,40 +41,84 @@ export function probeMisfit(line: ProbeLine, address: Address): string | undefin
  * @throws ConfigError
  */
 export function checkProbes(http: HttpBlock, fleet: Model['fleet'], reading: Reading): void {
-  const groups = new Map(
-    Object.entries(http.upstreams ?? {}).map(([name, group]) => [name.toLowerCase(), group]),
-  )
-  const names = new Set<string>()
-  const refuse = (part: object, key: string, text: string): never =>
-    fail(reading.at(part, key) ?? { file: '', line: 0, syntax: 'yaml' }, text)
-  const one = (line: ProbeLine, location: LocationBlock) => {
-    const requires = (what: string) => refuse(line, '', `"upstream_probe" directive requires ${what}`)
-    const url = location.proxy_pass
-    if (url === undefined) return requires('"proxy_pass" in the same location')
-    const { host, port } = hasVariables(url) ? { host: '', port: undefined } : proxyAddress(url)
-    const group = port === undefined ? groups.get(host) : undefined
-    if (group === undefined) return requires('"proxy_pass" to a named upstream')
-    if (group.zone === undefined) return requires(`"zone" in upstream "${host}"`)
-    const own = `${host} ${line.name}`
-    if (names.has(own)) refuse(line, '', `duplicate probe "${line.name}" of upstream "${host}"`)
-    names.add(own)
+  const check = new ProbeCheck(http, fleet, reading)
+  const walk = (locations: Readonly<Record<string, LocationBlock>> | undefined) => {
+    for (const location of Object.values(locations ?? {})) {
+      const url = location.proxy_pass
+      const target = url === undefined || hasVariables(url) ? undefined : proxyAddress(url)
+      const name = target?.port === undefined ? target?.host : undefined
+      for (const line of location.upstream_probe ?? []) {
+        check.one(line, kindOfLine(line), 'location', url, name)
+      }
+      walk(location.locations)
+    }
+  }
+  for (const server of http.servers ?? []) walk(server.locations)
+}
+
+/**
+ * The same in `stream`.
+ * @throws ConfigError
+ */
+export function checkStreamProbes(stream: StreamBlock, fleet: Model['fleet'], reading: Reading): void {
+  const check = new ProbeCheck(stream, fleet, reading)
+  for (const { proxy_pass: text, upstream_probe: lines = [] } of stream.servers ?? []) {
+    const target = text === undefined || hasVariables(text) ? undefined : streamTarget(text)
+    const name = target?.kind === 'tcp' && target.port === undefined ? target.host : undefined
+    for (const line of lines) check.one(line, kindOfStreamLine(line), 'server', text, name)
+  }
+}
+
+class ProbeCheck {
+  readonly #fleet: Model['fleet']
+  readonly #reading: Reading
+  /** By name, lower case. */
+  readonly #groups: ReadonlyMap<string, UpstreamBlock>
+  readonly #names = new Set<string>()
+
+  constructor({ upstreams = {} }: Groups, fleet: Model['fleet'], reading: Reading) {
+    this.#fleet = fleet
+    this.#reading = reading
+    this.#groups = new Map(Object.entries(upstreams).map(([name, group]) => [name.toLowerCase(), group]))
+  }
+
+  /**
+   * @param place where `proxy_pass` has to stand too
+   * @param pass what it says; undefined where there is none
+   * @param name the group that it may mean, lower case
+   */
+  one(
+    line: StreamProbeLine,
+    kind: ProbeKind,
+    place: string,
+    pass: string | undefined,
+    name: string | undefined,
+  ): void {
+    if (pass === undefined) this.#lacks(line, `"proxy_pass" in the same ${place}`)
+    const group = name === undefined ? undefined : this.#groups.get(name)
+    if (group === undefined) this.#lacks(line, '"proxy_pass" to a named upstream')
+    if (group.zone === undefined) this.#lacks(line, `"zone" in upstream "${name}"`)
+    const own = `${name} ${line.name}`
+    if (this.#names.has(own)) this.#refuse(line, '', `duplicate probe "${line.name}" of upstream "${name}"`)
+    this.#names.add(own)
     if (line.scope === 'fleet') {
-      const lacks = fleetLack(fleet, group)
-      if (lacks !== undefined) refuse(line, 'scope', `"scope=fleet" parameter ${lacks}`)
+      const lacks = fleetLack(this.#fleet, group)
+      if (lacks !== undefined) this.#refuse(line, 'scope', `"scope=fleet" parameter ${lacks}`)
     }
     for (const server of group.servers ?? []) {
       const address = serverAddress(server.address)
       // A name shows what is behind it when the group is built.
       if (address.kind === 'tcp' && !isIP(address.host)) continue
-      const misfit = probeMisfit(line, address)
-      if (misfit !== undefined) refuse(line, '', misfit)
+      const misfit = probeMisfit(line, address, kind)
+      if (misfit !== undefined) this.#refuse(line, '', misfit)
     }
   }
-  const walk = (locations: Readonly<Record<string, LocationBlock>> | undefined) => {
-    for (const location of Object.values(locations ?? {})) {
-      for (const line of location.upstream_probe ?? []) one(line, location)
-      walk(location.locations)
-    }
+
+  #lacks(line: StreamProbeLine, what: string): never {
+    this.#refuse(line, '', `"upstream_probe" directive requires ${what}`)
   }
-  for (const server of http.servers ?? []) walk(server.locations)
+
+  #refuse(part: object, key: string, text: string): never {
+    fail(this.#reading.at(part, key) ?? { file: '', line: 0, syntax: 'yaml' }, text)
+  }
 }

@@ -4,6 +4,7 @@ import { fail, type Place, type Reading } from '../reading.ts'
 interface Socket {
   hasDefault: boolean
   hasOptions: boolean
+  readonly hasProxyProtocol: boolean
   readonly names: Set<string>
 }
 
@@ -20,7 +21,12 @@ export function checkListeners(http: HttpBlock, reading: Reading): void {
       const address = listen.address.replace(/^\*/, '0.0.0.0')
       if (place && own.has(address)) fail(place, `a duplicate listen ${address}`)
       own.add(address)
-      const socket = sockets.get(address) ?? { hasDefault: false, hasOptions: false, names: new Set() }
+      const socket = sockets.get(address) ?? {
+        hasDefault: false,
+        hasOptions: false,
+        hasProxyProtocol: 'proxy_protocol' in listen,
+        names: new Set(),
+      }
       sockets.set(address, socket)
       if (place && 'default_server' in listen) {
         if (socket.hasDefault) fail(place, `a duplicate default server for ${address}`)
@@ -29,6 +35,9 @@ export function checkListeners(http: HttpBlock, reading: Reading): void {
       if (place && 'backlog' in listen) {
         if (socket.hasOptions) fail(place, `duplicate listen options for ${address}`)
         socket.hasOptions = true
+      }
+      if (place && 'proxy_protocol' in listen !== socket.hasProxyProtocol) {
+        reading.warn(place, `protocol options redefined for ${address}`)
       }
       claimNames(server, address, socket, reading)
     }

@@ -18,6 +18,7 @@ export const clientDirectives = [
     args: Type.Object({
       address: line,
       default_server: Type.Optional(flag),
+      proxy_protocol: Type.Optional(flag),
       backlog: Type.Optional(integer(1, 65_535)),
       // IPv6 listeners never take IPv4, so `on` says nothing new and `off` cannot be obeyed.
       ipv6only: Type.Optional(word('on')),
@@ -29,7 +30,7 @@ export const clientDirectives = [
       ...['reuseport', 'so_keepalive', 'deferred', 'bind', 'rcvbuf', 'sndbuf', 'fastopen', 'setfib'],
       ...['accept_filter', 'multipath'],
     ],
-    later: ['ssl', 'http2', 'http3', 'quic', 'proxy_protocol', 'udp', 'spdy'],
+    later: ['ssl', 'http2', 'http3', 'quic', 'udp', 'spdy'],
     tidy({ ipv6only, ...value }) {
       return { ...value, address: formatAddress(listenAddress(value.address)) }
     },
@@ -157,12 +158,11 @@ export const clientDirectives = [
   directive({
     name: 'real_ip_header',
     in: location,
-    doc: 'Field that tells the client’s address.',
+    doc: 'Field that tells the client’s address, or `proxy_protocol` for the PROXY header of its connection.',
     default: 'X-Real-IP',
     args: fieldName,
     tidy(name) {
-      if (/^proxy_protocol$/i.test(name)) throw new Fault('"proxy_protocol" parameter is not supported yet')
-      return name
+      return /^proxy_protocol$/i.test(name) ? 'proxy_protocol' : name
     },
   }),
   directive({

@@ -4,8 +4,11 @@ import { Fault } from '../fault.ts'
 import { integer, size, text, time } from '../schema.ts'
 import { sizeBytes } from '../units.ts'
 import { methodDirectives } from './methods.ts'
+import { resolverDirectives } from './resolver.ts'
 import { serverLines } from './server-line.ts'
 import { split } from './split.ts'
+import { stickyDirectives } from './sticky.ts'
+import { waitingDirectives } from './waiting.ts'
 
 const groups: readonly Context[] = ['upstream', 'stream upstream']
 
@@ -78,4 +81,7 @@ export const upstreamDirectives: readonly Directive[] = [
   ...groupDirectives,
   ...methodDirectives,
   split,
+  ...stickyDirectives,
+  ...waitingDirectives,
+  ...resolverDirectives,
 ]

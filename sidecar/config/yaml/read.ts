@@ -7,6 +7,7 @@ import {
   isFlag,
   nothingFound,
   objectShape,
+  takesObject,
   wrongCount,
 } from '../args.ts'
 import type { Block, Context, Directive, Part, Value } from '../directive.ts'
@@ -172,7 +173,7 @@ export class YamlFile {
       const property =
         shape.properties && Object.hasOwn(shape.properties, name) ? shape.properties[name] : undefined
       const bare = property === undefined || isFlag(property)
-      if (isMap(value) && property?.type === 'object') parts[key] = this.#texts(value, key, places)
+      if (isMap(value) && property && takesObject(property)) parts[key] = this.#texts(value, key, places)
       else if (isSeq(value)) parts[key] = value.items.map((item) => this.#document.scalar(item, at))
       else if (bare && (isEmpty(value) || (isScalar(value) && value.value === true))) {
         parts[key] = true
