@@ -10,6 +10,7 @@ const benches: Readonly<
   forward: () => import('./forward.ts'),
   traces: () => import('./traces.ts'),
   memory: () => import('./memory.ts'),
+  sessions: () => import('./sessions.ts'),
   fleet: () => import('./fleet.ts'),
   'fleet-benefit': () => import('./fleet-benefit.ts'),
   simulate: () => import('./simulate.ts'),
