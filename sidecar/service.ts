@@ -2,6 +2,7 @@ import type { Call } from '../feedback/call.ts'
 import type { Facts } from './admin/facts.ts'
 import { prometheusResponse } from './admin/prometheus.ts'
 import { apiPath, statusResponse } from './admin/status.ts'
+import { Queues } from './build/queues.ts'
 import type { Running } from './build/running.ts'
 import { timeMs } from './config/units.ts'
 import { mostConnections } from './limits.ts'
@@ -20,6 +21,7 @@ export class Service {
   readonly #tunnels: Tunnels
   readonly #serving: Serving
   readonly #listeners: Listeners
+  readonly #queues = new Queues()
   #fullAt = Number.NEGATIVE_INFINITY
 
   /** @param facts what `api` and `prometheus` in a location show */
@@ -57,6 +59,7 @@ export class Service {
    */
   use(running: Running): void {
     this.#serving.use(running.router)
+    this.#queues.use(running.groups)
     if (running.refreshed) return
     const gone = running.leaving.flatMap(({ peers }) => peers)
     this.#tunnels.endOf(gone, timeMs(running.model.drain_timeout ?? '30s') ?? 30_000)

@@ -9,6 +9,7 @@ import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
 import { buildGroup } from './balancing.ts'
 import type { Memory } from './memory.ts'
 import type { Plan } from './plans.ts'
+import { queueOf } from './queues.ts'
 
 /** A group as it runs. Its pool and the numbers of its peers live on across reloads. */
 export interface LiveGroup extends PeerGroup {
@@ -72,7 +73,7 @@ export function buildGroups(
     )
     const pool = before?.pool ?? new Pool(zone, poolOptions(block))
     pool.configure(poolOptions(block))
-    const group = { plan, balancing, pool }
+    const group = { plan, balancing, pool, queue: queueOf(block, before?.queue) }
     groups.set(key, group)
     if (removed.length > 0 || twins.length > 0) leaving.push({ group, peers: removed, twins })
   }

@@ -4,6 +4,7 @@ import { monotonic } from '../../feedback/clock.ts'
 import { deny, observe } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import { Selection } from '../balance/pick.ts'
+import type { Queue } from '../balance/queue.ts'
 import { afterReading } from '../net/late.ts'
 import { publishAttempt } from '../telemetry/channels.ts'
 import { tracing } from '../telemetry/tracing.ts'
@@ -13,6 +14,7 @@ import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
 import type { PeerGroup } from './pools.ts'
+import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
 import type { ProxyPass } from './route.ts'
 import { clientLeft, type TryFailure } from './try-failure.ts'
@@ -38,6 +40,9 @@ export interface ForwardEnv {
 }
 
 const done: Forwarded = { kind: 'done' }
+
+/** Why a request gets no peer. */
+type NoPeer = 'overflow' | 'no_live' | 'queue_full' | 'queue_timeout'
 
 /** Methods that change nothing: sending them again does no harm. */
 const safe: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -75,7 +80,8 @@ class Run {
   readonly #head: RequestHead
   readonly #body: PeerBody
   readonly #env: ForwardEnv
-  readonly #selection: Selection
+  /** Another one where a reload has changed the group while the request waited. */
+  #selection: Selection
   #triesLeft: number
   #retries = 0
   #firstAt: number | undefined = undefined
@@ -87,19 +93,34 @@ class Run {
     this.#body = body
     this.#env = env
     this.#selection = new Selection(group.balancing, exchange.call)
-    const limit = exchange.settings.retry.tries
+    this.#triesLeft = this.#tries()
+  }
+
+  /** How many attempts the request may have. */
+  #tries(): number {
+    const limit = this.#exchange.settings.retry.tries
     const all = this.#selection.tries
-    this.#triesLeft = limit > 0 ? Math.min(limit, all) : all
+    return limit > 0 ? Math.min(limit, all) : all
   }
 
   async run(): Promise<Forwarded> {
     const { call } = this.#exchange
-    const { upstream } = this.#group.balancing
+    const { balancing, queue } = this.#group
+    const { upstream } = balancing
     for (;;) {
       // Whoever left while the body was read or a retry waited is not served any more.
       if (this.#exchange.gone && !this.#exchange.settings.ignoreClientAbort) return done
-      const attempt = this.#selection.next()
-      if (!attempt) return this.#nobody()
+      let attempt: Attempt | undefined
+      // Whoever comes while others wait goes behind them; a request that has been at a peer is no newcomer.
+      if (queue === undefined || this.#firstAt !== undefined || !queue.crowded(balancing))
+        attempt = this.#selection.next()
+      if (attempt === undefined && queue !== undefined && this.#mayWait) {
+        const waited = await this.#wait(queue)
+        if (waited === 'left') return done
+        if (!(waited instanceof Attempt)) return this.#nobody(waited)
+        attempt = waited
+      }
+      if (!attempt) return this.#nobody(this.#selection.denial)
       this.#firstAt ??= attempt.startedAt
       this.#triesLeft -= 1
       call.attempts.push(attempt)
@@ -108,8 +129,9 @@ class Run {
       let verdict = this.#judge(trial, result)
       if (verdict.resend) {
         // The peer had closed a kept connection: the same peer is asked once more on a fresh one.
-        this.#end(trial, result, verdict)
+        // Its place there goes from one to the other, or somebody who waits for it might come between.
         const again = this.#selection.reserve(trial.attempt.peer!, trial.attempt.pick)
+        this.#end(trial, result, verdict)
         call.attempts.push(again)
         trial = new Try(again, this.#tryOptions())
         result = await this.#send(trial, true)
@@ -213,19 +235,47 @@ class Run {
     finish(this.#exchange, trial.attempt)
   }
 
-  #nobody(): Forwarded {
+  /**
+   * Whether the request may wait for a peer: at its first choice whatever there is to wait for; later, where a peer that it
+   * has not been at is busy. Nobody knows when one that is set aside comes back, and the client has waited already.
+   */
+  get #mayWait(): boolean {
+    return this.#firstAt === undefined || this.#selection.denial === 'overflow'
+  }
+
+  /** @returns the attempt, begun; `left` when the client is gone; otherwise why there is none */
+  async #wait(queue: Queue): Promise<Attempt | NoPeer | 'left'> {
+    const waited = await waitInQueue(this.#exchange, queue, this.#selection)
+    if (waited === undefined) return 'queue_full'
+    const { end, selection, attempt } = waited
+    if (selection !== this.#selection) {
+      this.#selection = selection
+      if (this.#firstAt === undefined) this.#triesLeft = this.#tries()
+    }
+    if (attempt !== undefined) return attempt
+    if (end === 'left') return 'left'
+    return end === 'timeout' ? 'queue_timeout' : 'no_live'
+  }
+
+  #nobody(denial: NoPeer): Forwarded {
     const { call } = this.#exchange
-    const { upstream } = this.#group.balancing
+    const { upstream } = this.#selection.group
     const attempt = new Attempt(upstream, undefined, monotonic(), '')
     attempt.ending = 'no_live'
     attempt.status = 502
     call.attempts.push(attempt)
-    const denial = this.#selection.denial
     call.denial = denial
-    attempt.detail = this.#selection.denialDetail
+    attempt.detail = this.#detail(denial)
     deny(upstream, denial)
     publishAttempt(call, attempt)
     return { kind: 'refused', status: 502 }
+  }
+
+  #detail(denial: NoPeer): string {
+    const { queue } = this.#group
+    if (denial === 'queue_full') return `${queue?.size} requests wait in the queue`
+    if (denial === 'queue_timeout') return `waited ${this.#exchange.call.queueMs?.toFixed(0)} ms in the queue`
+    return this.#selection.denialDetail
   }
 
   /**
