@@ -52,7 +52,7 @@ export class Talker {
   constructor(port: number, seed: number) {
     this.#seed = seed
     this.socket = connect({ port, host: '127.0.0.1', noDelay: true })
-    this.socket.on('data', (chunk) => this.#receive(chunk))
+    this.socket.on('data', (chunk: Buffer) => this.#receive(chunk))
     this.socket.on('error', (error) => this.#fail(error.message))
     this.#closed = new Promise((resolve) => {
       this.socket.on('close', () => {
@@ -87,7 +87,9 @@ export class Talker {
 
   #receive(chunk: Buffer): void {
     for (let i = 0; i < chunk.length; i++) {
-      if (chunk[i] !== this.#byte(this.#got + i)) return this.#fail(`another byte at ${this.#got + i}`)
+      if (chunk[i] === this.#byte(this.#got + i)) continue
+      this.#fail(`another byte at ${this.#got + i}`)
+      return
     }
     this.#got += chunk.length
     if (this.#got >= this.#wanted) this.#done()
