@@ -102,6 +102,8 @@ export class Call {
   /** The same as an object; undefined before the first pick. */
   group: Upstream | undefined = undefined
 
+  /** The `Set-Cookie` of `sticky cookie` for the peer that was selected last; empty where there is none. */
+  stickyCookie = ''
   /** How long it waited in the group's queue, milliseconds; undefined when it did not. `$upstream_queue_time`. */
   queueMs: number | undefined = undefined
 

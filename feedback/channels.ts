@@ -23,6 +23,28 @@ export interface PeerStateEvent {
  */
 export const peerStateChannel = channel('evenkeel:peer:state')
 
+/** Told once when requests of a group go to its other list of peers first, as `backup_switch` has it. */
+export interface ListSwitchEvent {
+  readonly upstream: Upstream
+  readonly to: 'primaries' | 'backups'
+}
+
+/** Such switches, for logs; the payload is a `ListSwitchEvent`. */
+export const listSwitchChannel = channel('evenkeel:upstream:switch')
+
+/** Told now and then while sessions are dropped since there is no room for more. */
+export interface SessionsFullEvent {
+  /** Label of the group. */
+  readonly group: string
+  /** The `zone=` of `sticky learn`. */
+  readonly zone: string
+  /** How many sessions were dropped since that was told last. */
+  readonly dropped: number
+}
+
+/** Of sessions that are dropped, for logs; the payload is a `SessionsFullEvent`. */
+export const sessionsFullChannel = channel('evenkeel:sessions:full')
+
 /** Told once when probes, or an agent that they ask, change what a peer may get. */
 export interface ProbeStateEvent extends ProbeChange {
   readonly upstream: Upstream

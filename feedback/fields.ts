@@ -104,6 +104,15 @@ export const groupFields = [
   'queueMs', // how long all those have waited that wait no more
   'mostFactor', // greatest `weightFactor` of the peers; 0 where all are 1
   'stuckPeers', // peers at which attempts of other instances are stuck
+  // Attempts of groups with `sticky`, by what became of the session: see `$upstream_sticky_status`.
+  'stickyNew',
+  'stickyHit',
+  'stickyMiss',
+  // What `backup_switch` keeps; see backup-switch.ts.
+  'activeList', // where requests go first: 0 primaries, 1 backups
+  'switches', // how often that changed, ever
+  'switchedWallAt', // wall clock milliseconds of the last change; 0 never
+  'backSince', // since when the time runs after which the primaries are tried again
   // In the zone of a shadow method; see shadow.ts.
   'shadowPicks', // picks that both methods made, between peers whose times are known
   'shadowSame', // those of them that fell on one peer

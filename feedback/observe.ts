@@ -1,3 +1,4 @@
+import { returned } from './backup-switch.ts'
 import type { Call } from './call.ts'
 import { type PeerStateEvent, peerStateChannel } from './channels.ts'
 import { ewma } from './ewma.ts'
@@ -67,6 +68,14 @@ export function measured(attempt: Attempt, call: Call | undefined, now: number):
     zone.leave()
   }
   shadowMeasured(attempt, call, now)
+  upstream.sessions?.measured(attempt, call, now)
+  if (attempt.returning && !attempt.failed && !attempt.next) comeBack(attempt, now)
+}
+
+/** A primary works again, as one request was to find out. */
+export function comeBack(attempt: Attempt, now: number): void {
+  attempt.returning = false
+  returned(attempt.upstream, now)
 }
 
 /**
@@ -90,7 +99,13 @@ export function observe(attempt: Attempt, call: Call | undefined, now: number): 
   }
   peer.zone.wake()
   shadowEnded(attempt, call, now)
+  attempt.upstream.sessions?.ended(attempt, call, now)
+  if (attempt.returning && !attempt.failed && !attempt.next && isAnswer(attempt)) comeBack(attempt, now)
   if (change !== undefined) peerStateChannel.publish(change)
+}
+
+function isAnswer({ ending }: Attempt): boolean {
+  return ending === 'ok' || ending === 'http'
 }
 
 /** @returns the change of the peer's state that came of it */
@@ -209,13 +224,13 @@ function countResponse(attempt: Attempt, peer: Peer): void {
 
 /** Lets passive health know. @returns the change, where the peer was set aside or taken back by it */
 function judge(attempt: Attempt, peer: Peer, now: number): PeerStateEvent | undefined {
-  const { upstream, ending } = attempt
+  const { upstream } = attempt
   const { fails } = peer.zone.peers
   if (attempt.failed) {
     if (!fail(peer, upstream.isAlone(peer), now)) return undefined
     return { upstream, peer, state: 'unavailable', fails: fails[peer.index]!, downtimeMs: 0 }
   }
-  if (ending === 'ok' || ending === 'http') {
+  if (isAnswer(attempt)) {
     peer.zone.peers.goodAt[peer.index] = now
     return recovered(attempt, peer, now)
   }

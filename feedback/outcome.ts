@@ -1,6 +1,7 @@
 import type { ReadReport } from './orca.ts'
 import type { Peer } from './peer.ts'
 import type { AttemptReason } from './reasons.ts'
+import type { SessionKey } from './sessions/entries.ts'
 import type { ShadowAttempt } from './shadow.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -42,11 +43,16 @@ export class Attempt {
   /** `NEW`, `HIT` or `MISS`; empty when the group has no sticky sessions. `$upstream_sticky_status`. */
   sticky = ''
 
+  /** Key of the session that the request says it is of, where sessions are learnt. Owned by pick. */
+  session: SessionKey | undefined = undefined
+  /** Whether it is to find out whether the primaries work again; see backup-switch.ts. Owned by pick. */
+  returning = false
+
   /** Time to an established connection; undefined when none was made. 0 on a reused one. */
   connectMs: number | undefined = undefined
   /** Whether a kept-alive connection was reused. */
   reused = false
-  /** Time to the complete header; undefined when none came. */
+  /** Time to the complete header, or to the first byte of a session; undefined when none came. */
   headerMs: number | undefined = undefined
   /** Time to the end of the attempt; undefined while it runs. */
   responseMs: number | undefined = undefined

@@ -1,6 +1,7 @@
 import type { Call } from './call.ts'
 import { Cohort } from './cohort.ts'
 import type { Peer } from './peer.ts'
+import type { SessionBook } from './sessions/book.ts'
 import type { Shadow } from './shadow.ts'
 import { stableTrack, type Track, tracksOf } from './track.ts'
 import type { Zone } from './zone.ts'
@@ -9,8 +10,8 @@ import type { Zone } from './zone.ts'
 export interface Learning {
   /** What is learnt, as a number; see signal.ts. Undefined where nothing else can ever have been. */
   readonly signal?: number
-  /** Which event is measured. */
-  readonly mode: 'header' | 'last_byte'
+  /** Which event is measured; that of `header` is the first byte in `stream`. */
+  readonly mode: 'connect' | 'header' | 'last_byte'
   /** How much of the old average stays, 0 to 0.99 (the directive's 0 to 99, divided by 100). */
   readonly factor: number
   /** Exponent of the success rate; 0 switches failure-awareness off. */
@@ -94,6 +95,8 @@ export class Upstream {
   readonly split: boolean
   /** A method that is tried beside its own; undefined where there is none. */
   readonly shadow: Shadow | undefined
+  /** The sessions that `sticky learn` sees; undefined where it does not. */
+  readonly sessions: SessionBook | undefined
   /** All its peers, or those of each track by its name, where requests are split. */
   readonly #cohorts: ReadonlyMap<string, Cohort>
   readonly #cohort: Cohort
@@ -115,6 +118,7 @@ export class Upstream {
     tracks?: ReadonlyMap<string, Track>
     split?: boolean
     shadow?: Shadow | undefined
+    sessions?: SessionBook | undefined
   }) {
     this.name = options.name
     this.kind = options.kind ?? 'http'
@@ -131,6 +135,7 @@ export class Upstream {
     this.tracks = options.tracks ?? tracksOf(names)
     this.split = options.split ?? false
     this.shadow = options.shadow
+    this.sessions = options.sessions
     this.#cohort = new Cohort(this.zone, this.peers, this.backups)
     this.#cohorts = this.split ? byTrack(this) : new Map()
     this.#alone = this.split && options.backups.length === 0 ? loners(options.peers) : []
