@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import { MessageChannel, type Worker } from 'node:worker_threads'
+import { clockOrigin } from '../../../feedback/clock.ts'
+import { recall } from '../../../feedback/held.ts'
+import { type SharedZone, Zone } from '../../../feedback/zone.ts'
+import { finished, thread } from '../../support/thread.ts'
+import { until } from '../../support/until.ts'
+
+/** What every thread does first: a group of one peer, and requests that wait for it and keep it for a moment. */
+const prelude = `
+  const { Zone } = await load('feedback/zone.ts')
+  const { Peer } = await load('feedback/peer.ts')
+  const { Upstream } = await load('feedback/upstream.ts')
+  const { Call } = await load('feedback/call.ts')
+  const { setClock, monotonic } = await load('feedback/clock.ts')
+  const { observe } = await load('feedback/observe.ts')
+  const { Group, Selection } = await load('sidecar/balance/pick.ts')
+  const { RoundRobin } = await load('sidecar/balance/round-robin.ts')
+  const { Queue } = await load('sidecar/balance/queue.ts')
+  const { Alarm } = await load('sidecar/balance/alarm.ts')
+  setClock(data.clock)
+  const zone = Zone.attach(data.shared, data.row)
+  zone.follow = () => {
+    for (let note = receiveMessageOnPort(data.moves); note; note = receiveMessageOnPort(data.moves)) zone.move(note.message)
+  }
+  const peer = new Peer(zone, 0, 'a', 'a', { kind: 'tcp', host: '127.0.0.1', port: 8001 },
+    { weight: 1, max_conns: data.most, max_conns_scope: 'instance', max_fails: 1, fail_timeout: 10_000, slow_start: 0,
+      backup: false, down: false, drain: false, track: 'stable', sid: '' })
+  const upstream = new Upstream({ name: 'u', zone, peers: [peer], backups: [], method: 'round_robin',
+    learning: undefined, responseTimeFactor: 0.9 })
+  const group = new Group(upstream, new RoundRobin([peer]), undefined)
+  const queue = new Queue({ number: 10_000, timeout: 60_000 }, (call) => new Alarm(call))
+  const open = setInterval(() => {}, 1000)
+  let peak = 0
+  let longest = 0
+  const request = async (holdMs) => {
+    const selection = new Selection(group, new Call())
+    let attempt = queue.crowded(group) ? undefined : selection.next()
+    if (attempt === undefined) {
+      const waited = await queue.enter(selection).ended
+      attempt = waited.attempt
+      longest = Math.max(longest, waited.ms)
+    }
+    zone.enter()
+    peak = Math.max(peak, zone.peers.conns[0])
+    zone.leave()
+    await new Promise((resolve) => setTimeout(resolve, holdMs))
+    attempt.ending = 'ok'
+    observe(attempt, undefined, monotonic())
+  }
+`
+
+/** A zone with one peer, and threads that send requests to it. */
+function shared(most: number) {
+  const zone = new Zone('u', 1, 2)
+  zone.allocate()
+  const ports = new Map<number, MessagePort>()
+  zone.onMove = (place: SharedZone) => {
+    for (const port of ports.values()) port.postMessage(place)
+  }
+  const begin = (body: string, row: number): Worker => {
+    const { port1, port2 } = new MessageChannel()
+    port1.unref()
+    ports.set(row, port1)
+    const data = { shared: zone.share(), row, most, moves: port2, clock: clockOrigin() }
+    return thread(`${prelude}\n${body}\nclearInterval(open)`, data)
+  }
+  return { zone, begin }
+}
+
+const flood = `
+  const requests = Array.from({ length: 400 }, (_, i) => request(i % 3))
+  await Promise.all(requests)
+  parentPort.postMessage({ peak, longest })
+`
+
+test('two threads that flood one peer never give it too much, and leave nobody waiting', async () => {
+  const { zone, begin } = shared(7)
+  const workers = [0, 1].map((row) => begin(flood, row))
+  const said = await Promise.all(workers.map((worker) => once(worker, 'message')))
+  await finished(...workers)
+  const peaks = said.map(([{ peak }]) => peak as number)
+  assert.equal(Math.max(...peaks), 7)
+  assert.deepEqual([zone.peers.selected[0], zone.peers.conns[0]], [800, 0])
+  assert.equal(zone.get('queueWaiting'), 0)
+  assert.ok(zone.get('queued') >= 780, `${zone.get('queued')} waited`)
+})
+
+test('a place that becomes free in one thread is had by whoever waits in another, at once', async () => {
+  const { zone, begin } = shared(1)
+  const holder = begin(`await request(150); parentPort.postMessage('let go')`, 0)
+  await until(() => zone.peers.conns[0] === 1)
+  const waiter = begin(`await request(0); parentPort.postMessage({ longest })`, 1)
+  await until(() => zone.get('queueWaiting') === 1)
+  const [[{ longest }]] = await Promise.all([once(waiter, 'message'), finished(holder, waiter)])
+  // It looks by itself every half second, and would have waited so long.
+  assert.ok(longest > 0 && longest < 400, `waited ${longest} ms`)
+})
+
+test('what a thread that is ended held is had by those that wait in another', async () => {
+  const { zone, begin } = shared(2)
+  const holder = begin('await Promise.all(Array.from({ length: 6 }, () => request(60_000)))', 0)
+  await until(() => zone.get('queueWaiting') === 4)
+  const waiter = begin(
+    `await Promise.all(Array.from({ length: 5 }, () => request(1))); parentPort.postMessage({ longest, peak })`,
+    1,
+  )
+  await until(() => zone.get('queueWaiting') === 9)
+  const done = once(waiter, 'message')
+  await holder.terminate()
+  zone.enter()
+  recall(zone, 0)
+  zone.leave()
+  zone.wake()
+  const from = performance.now()
+  const [{ peak }] = await done
+  assert.ok(performance.now() - from < 400)
+  await finished(waiter)
+  assert.equal(peak, 2)
+  assert.deepEqual([zone.get('queueWaiting'), zone.peers.conns[0]], [0, 0])
+})
+
+test('those that wait are found again where the zone has moved', async () => {
+  const { zone, begin } = shared(1)
+  const worker = begin(
+    `await Promise.all([request(200), ...Array.from({ length: 20 }, () => request(1))])
+     parentPort.postMessage({ longest })`,
+    0,
+  )
+  await until(() => zone.get('queueWaiting') === 20)
+  zone.grow(8)
+  assert.equal(zone.get('queueWaiting'), 20)
+  await once(worker, 'message')
+  await finished(worker)
+  assert.deepEqual([zone.get('queueWaiting'), zone.peers.conns[0], zone.peers.selected[0]], [0, 0, 21])
+})
