@@ -178,6 +178,8 @@ function withOwnHeaders(call: Call, settings: Settings, status: number, headers:
     const lower = added[i]!.toLowerCase()
     if (lower === 'etag' || lower === 'last-modified') remove(headers, lower)
   }
+  const { stickyCookie } = call
+  if (stickyCookie !== '') added.push('Set-Cookie', fitForField(stickyCookie))
   return [...own, ...headers, ...added]
 }
 
@@ -203,13 +205,14 @@ export function addedHeaders(call: Call, settings: Settings, status: number): st
   return out
 }
 
-/** Each attempt: where it went, what came of it, why, and how its peer was picked. */
+/** How long the request waited in the queue, and each attempt: where it went, what came of it, why, and how its peer was picked. */
 function explained(call: Call): string {
   const parts = call.attempts.map((attempt) => {
     const { address, status, peerStatus, reason, pick } = attempt
     const outcome = [status ?? peerStatus ?? '-', reason].filter((word) => word !== undefined).join(' ')
     return pick === '' ? `${address} ${outcome}` : `${address} ${outcome} (${pick})`
   })
+  if (call.queueMs !== undefined) parts.unshift(`queued ${call.queueMs.toFixed(0)} ms`)
   if (call.denial !== undefined) parts.push(call.denial)
   return parts.join(', ')
 }

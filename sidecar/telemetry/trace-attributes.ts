@@ -58,12 +58,13 @@ export function requestAttributes(call: Call, methods: Methods): Attributes {
 
 /** Of the same, when it ends. */
 export function responseAttributes(call: Call): Attributes {
-  const { endStatus: status, location, upstream, denial } = call
+  const { endStatus: status, location, upstream, denial, queueMs } = call
   const attributes: Attributes = {}
   if (location !== '') attributes['http.route'] = location
   if (status > 0) attributes['http.response.status_code'] = status
   if (upstream !== '') attributes['evenkeel.upstream'] = upstream
   if (denial !== undefined) attributes['evenkeel.denial'] = denial
+  if (queueMs !== undefined) attributes['evenkeel.queue_ms'] = queueMs
   const error = requestError(call)
   if (error !== undefined) attributes['error.type'] = error
   return attributes
