@@ -1,7 +1,7 @@
 import type { Call } from './call.ts'
 import { ewma, staleness } from './ewma.ts'
 import { endWait, holdWait } from './held.ts'
-import { type Lesson, lessonOf, measuredAtHeader } from './lesson.ts'
+import { type Lesson, lessonOf, measuredAtConnect, measuredAtHeader } from './lesson.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import { ignore, keepReport } from './report.ts'
@@ -80,6 +80,15 @@ export function learnBegin(attempt: Attempt, now: number): void {
   attempt.waiting = true
   attempt.startedAt = now
   holdWait(upstream.zone, peer.index, now)
+}
+
+/** The connection is there: keeps what it teaches. To be called with the zone held. */
+export function learnConnect(attempt: Attempt, lesson: Lesson | undefined, now: number): void {
+  const { upstream, peer } = attempt
+  const { learning } = upstream
+  if (learning === undefined || peer === undefined || !measuredAtConnect(attempt, learning)) return
+  release(attempt, peer)
+  if (lesson !== undefined) learn(attempt, peer, learning, lesson, now)
 }
 
 /** The header has come: keeps what it teaches. To be called with the zone held. */

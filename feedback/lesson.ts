@@ -38,6 +38,17 @@ export function headerLesson(attempt: Attempt, call: Call | undefined, now: numb
 }
 
 /**
+ * What an established connection teaches: in `connect` mode, which is of `stream` alone, it is the measured event.
+ * @returns undefined for nothing
+ */
+export function connectLesson(attempt: Attempt, call: Call | undefined): Lesson | undefined {
+  const { learning } = attempt.upstream
+  if (learning === undefined || !measuredAtConnect(attempt, learning) || !admits(learning, call))
+    return undefined
+  return { kind: 'success', time: attempt.connectMs ?? 0 }
+}
+
+/**
  * What the end of an attempt teaches, with `ending`, `failed` and `responseMs` filled in.
  * @param call as for `headerLesson`
  * @returns undefined for nothing
@@ -81,6 +92,9 @@ export function lessonOf(
   if (ending === 'timeout' && unmeasured) return { kind: 'timeout', time, value }
   if (broken || failedAnswer(attempt, learning)) return { kind: 'failure', time, value }
   const header = learning.mode === 'header' ? attempt.headerMs : undefined
+  // A session may end before its peer has said anything: that took so long at least, and nobody knows how long.
+  const silent = learning.mode === 'header' && header === undefined && attempt.upstream.kind === 'stream'
+  if (silent) return learning.plain ? undefined : { kind: 'aborted', time }
   return { kind: 'success', time: header ?? time, value }
 }
 
@@ -90,13 +104,22 @@ function reportOf(
   { value }: Learning,
   call: Call | undefined,
 ): number | SignalReason | undefined {
-  if (value === undefined || call === undefined || attempt.peerStatus === undefined) return undefined
+  if (value === undefined || call === undefined) return undefined
+  const { upstream } = attempt
+  const answered =
+    upstream.kind === 'stream' ? attempt.connectMs !== undefined : attempt.peerStatus !== undefined
+  if (!answered) return undefined
   return reported(value, attempt, call)
 }
 
 /** Whether the header is the event that is measured, and has not been before. */
 export function measuredAtHeader(attempt: Attempt, learning: Learning): boolean {
   return attempt.waiting && (learning.mode === 'header' || attempt.peerStatus === 101)
+}
+
+/** Whether the connection is the event that is measured, and has not been before. */
+export function measuredAtConnect(attempt: Attempt, learning: Learning): boolean {
+  return attempt.waiting && learning.mode === 'connect'
 }
 
 /** Whether `account` lets the answer count. */

@@ -81,6 +81,15 @@ export class ServerZone {
     else row[fields.length + Math.min(codes - 1, Math.max(0, call.status))]! += 1
   }
 
+  /** Counts a finished session of `stream`, by its status whether bytes went to the client or not. */
+  endSession(call: Call): void {
+    const row = this.#rows.own
+    row[processing]! -= 1
+    row[received]! += call.requestLength
+    row[sent]! += call.bytesSent
+    row[fields.length + Math.min(codes - 1, Math.max(0, call.status))]! += 1
+  }
+
   /** A thread has died: what it was processing is over. */
   clear(thread: number): void {
     this.#rows.clear(thread, [processing])

@@ -1,8 +1,8 @@
 import type { Call } from './call.ts'
 import { loseWeight } from './health.ts'
 import { holdConn } from './held.ts'
-import { learnBegin, learnEnd, learnHeader, learnProbe } from './learn.ts'
-import { endLesson, headerLesson } from './lesson.ts'
+import { learnBegin, learnConnect, learnEnd, learnHeader, learnProbe } from './learn.ts'
+import { connectLesson, endLesson, headerLesson } from './lesson.ts'
 import { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
 import type { Upstream } from './upstream.ts'
@@ -169,6 +169,22 @@ export function shadowMeasured(attempt: Attempt, call: Call | undefined, now: nu
   }
 }
 
+/** The connection of an attempt of `stream` is there. Holds the shadow's zone itself. */
+export function shadowConnected(attempt: Attempt, call: Call | undefined, now: number): void {
+  const { shadow } = attempt
+  if (shadow === undefined) return
+  const { learner } = shadow
+  reflect(attempt, learner)
+  const lesson = connectLesson(learner, call)
+  const { zone } = learner.upstream
+  zone.enter()
+  try {
+    learnConnect(learner, lesson, now)
+  } finally {
+    zone.leave()
+  }
+}
+
 /** An attempt has ended. Holds the shadow's zone itself. */
 export function shadowEnded(attempt: Attempt, call: Call | undefined, now: number): void {
   const { shadow } = attempt
@@ -193,6 +209,7 @@ function reflect(attempt: Attempt, learner: Attempt): void {
   learner.peerStatus = attempt.peerStatus
   learner.headers = attempt.headers
   learner.trailers = attempt.trailers
+  learner.connectMs = attempt.connectMs
   learner.headerMs = attempt.headerMs
   learner.responseMs = attempt.responseMs
   learner.ending = attempt.ending
