@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { ClientCounts } from '../../feedback/tally.ts'
+import { type ClientAddress, readAddress } from '../net/client-address.ts'
 import { Exchange } from './exchange.ts'
 import { ClientConnection, type ClientEvents } from './http1/client-connection.ts'
 import type { ClientRequest } from './http1/client-request.ts'
@@ -7,7 +8,7 @@ import type { ClientResponse } from './http1/client-response.ts'
 import type { Unserved } from './http1/request-head.ts'
 import type { Handler, ListenSpec } from './listener.ts'
 import { plainResponse, refuse } from './refusal.ts'
-import { type ClientAddress, makeCall, readAddress } from './request-call.ts'
+import { makeCall } from './request-call.ts'
 
 /** An address that is listened on, as its clients see it. */
 export interface Place {
@@ -39,7 +40,7 @@ export class Client implements ClientEvents {
     this.#place = place
     this.#host = host
     // The socket keeps the addresses that it is asked for now: a client that resets its connection takes them with it.
-    this.address = readAddress(socket, place.spec)
+    this.address = readAddress(socket, place.spec.address)
     this.connection = new ClientConnection(socket, serial, place, this)
   }
 

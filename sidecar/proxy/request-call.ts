@@ -1,30 +1,9 @@
-import type { Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Client } from './client.ts'
 import { plainName } from './http1/fields.ts'
 import type { ClientHead } from './http1/request-head.ts'
 import type { ListenSpec } from './listener.ts'
-
-/** Addresses of a client's connection, as a call has them. */
-export interface ClientAddress {
-  readonly remoteAddr: string
-  /** Empty for a Unix socket, the server's as well. */
-  readonly remotePort: string
-  readonly serverAddr: string
-  readonly serverPort: string
-}
-
-/** Reads the addresses of a client's socket. */
-export function readAddress(socket: Socket, spec: ListenSpec): ClientAddress {
-  return {
-    remoteAddr: clientAddress(socket),
-    remotePort: socket.remotePort === undefined ? '' : String(socket.remotePort),
-    serverAddr:
-      spec.address.kind === 'unix' ? `unix:${spec.address.path}` : plainAddress(socket.localAddress ?? ''),
-    serverPort: socket.localPort === undefined ? '' : String(socket.localPort),
-  }
-}
 
 /** What is known of a request when its head has been read. */
 export function makeCall(head: ClientHead, { connection, address, spec }: Client): Call {
@@ -57,14 +36,4 @@ function cleanHeaders(raw: readonly string[], spec: ListenSpec): readonly string
     if (!kept(raw[i]!)) return raw.filter((_, j) => kept(raw[j - (j % 2)]!))
   }
   return raw
-}
-
-/** Address of a client's socket: `unix:` for one without an IP address. */
-function clientAddress(socket: Socket): string {
-  return socket.remoteAddress === undefined ? 'unix:' : plainAddress(socket.remoteAddress)
-}
-
-/** An IPv4 client of an IPv6 socket has its IPv4 address. */
-function plainAddress(address: string): string {
-  return address.startsWith('::ffff:') && address.includes('.') ? address.slice(7) : address
 }
