@@ -189,6 +189,20 @@ export function markUp(peer: Peer, now: number): boolean {
 }
 
 /**
+ * Takes back a peer whose failures have set it aside, or soon would, since somebody says that it works. A slow start
+ * begins as it does after any recovery.
+ */
+export function forgive(peer: Peer, now: number): void {
+  const { options, index } = peer
+  const numbers = peer.zone.peers
+  if (options.slow_start === 0) numbers.effectiveWeight[index] = options.weight
+  else if (failing(peer)) numbers.slowAt[index] = now || Number.MIN_VALUE
+  numbers.fails[index] = 0
+  numbers.recoverAt[index] = 0
+  markUp(peer, now)
+}
+
+/**
  * Takes back a choice that came to nothing, as when the client went away. Where it was the half-open attempt of a
  * peer that is set aside, the next request may try at once instead of waiting for another `fail_timeout`.
  */

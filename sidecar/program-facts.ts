@@ -5,6 +5,7 @@ import type { Peer } from '../feedback/peer.ts'
 import type { Tally } from '../feedback/tally.ts'
 import type { Facts, ProbeFacts } from './admin/facts.ts'
 import { masked } from './admin/running.ts'
+import type { RuntimeFacts } from './admin/runtime-facts.ts'
 import type { LiveGroup } from './build/groups.ts'
 import { type Running, upstreamFacts } from './build/running.ts'
 import type { Model } from './config/model.ts'
@@ -32,6 +33,8 @@ export interface ProgramView {
   readonly threads: { readonly running: number; readonly replaced: number }
   /** Undefined where no fleet is configured, and in threads that leave that to the main one. */
   readonly fleet: FleetFacts | undefined
+  /** Undefined in threads that leave changes to the main one. */
+  readonly runtime?: RuntimeFacts
   /** Undefined in threads that ask no peers. */
   readonly prober?: { about(peer: Peer): readonly ProbeFacts[] }
   /** Undefined in threads that tell nobody but the main one. */
@@ -56,6 +59,7 @@ export function programFacts(program: ProgramView): Facts {
     serverZones: () => program.running?.serverZones ?? new Map(),
     locationZones: () => program.running?.locationZones ?? new Map(),
     fleet: () => program.fleet,
+    runtime: () => program.runtime,
     ready: () => program.phase === 'ready',
     draining: () => program.phase === 'draining',
     reload: () => program.reloads.ask(),

@@ -5,6 +5,7 @@ import type { RetryBudget } from '../../feedback/policy.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
+import type { RuntimeFacts } from './runtime-facts.ts'
 
 /**
  * What the admin server shows, given by the process that it sits in. Everything is read at the moment of a
@@ -32,6 +33,8 @@ export interface Facts {
   locationZones(): ReadonlyMap<string, ServerZone>
   /** What instances share; undefined where no fleet is configured, and in threads that leave that to another. */
   fleet(): FleetFacts | undefined
+  /** What was changed of groups since the start, and how to; undefined in threads that leave that to another. */
+  runtime(): RuntimeFacts | undefined
   /** True from the last listener's opening until the drain begins. Peers do not count. */
   ready(): boolean
   /** Whether the drain has begun. */

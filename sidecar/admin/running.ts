@@ -1,17 +1,29 @@
 import type { FastifyInstance } from 'fastify'
 import { writeYaml } from '../config/yaml/write.ts'
 import type { Facts } from './facts.ts'
+import { shownChange } from './shown-changes.ts'
 
-/** `/config`: the configuration that runs, as YAML or, with `?format=json`, as JSON. Secrets are masked. */
+/**
+ * `/config`: the configuration that runs, as YAML or, with `?format=json`, as JSON. Secrets are masked. What was changed
+ * of its groups since it was read stands under `changes`, where there is anything; it is no part of a file.
+ */
 export function running(app: FastifyInstance, facts: Facts): void {
   app.get<{ Querystring: { format?: string } }>('/config', (request, reply) => {
     const { format = 'yaml' } = request.query
     reply.header('cache-control', 'no-store')
-    const model = masked(facts.model())
+    const model = withChanges(masked(facts.model()), facts)
     if (format === 'json') return reply.type('application/json').send(`${JSON.stringify(model, null, 2)}\n`)
     if (format === 'yaml') return reply.type('application/yaml').send(writeYaml(model, { lineWidth: 0 }))
     return reply.code(400).send({ error: 'unknown "format": it is "yaml" or "json"' })
   })
+}
+
+function withChanges(model: unknown, facts: Facts): unknown {
+  const list = facts.runtime()?.list() ?? []
+  if (list.length === 0) return model
+  const changes = list.map((change) => ({ upstream: change.upstream, ...shownChange(change) }))
+  // The model is a plain object.
+  return { ...(model as object), changes }
 }
 
 const mask = '***'

@@ -17,6 +17,7 @@ import { reload } from './reload.ts'
 import { running } from './running.ts'
 import { clearSocket } from './socket.ts'
 import { statusResponse } from './status.ts'
+import { upstreams } from './upstreams.ts'
 
 /** An `admin` line: where to listen, and whether only what changes and tells little is served there. */
 export interface AdminListener {
@@ -190,6 +191,7 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   explain(app, facts)
   running(app, facts)
   reload(app, facts)
+  upstreams(app, facts)
   app.get('/metrics/angie', async (request, reply) =>
     carry(await prometheusResponse(facts, 'all', request.method), reply),
   )

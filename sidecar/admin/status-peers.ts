@@ -7,6 +7,7 @@ import { type Reporting, reporting } from '../../feedback/report.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { Facts, ProbeFacts, UpstreamFacts } from './facts.ts'
 import { retiredOf } from './retired.ts'
+import type { Change } from './runtime-facts.ts'
 import { fleetPeerEntries } from './status-fleet.ts'
 import { type Entry, rounded } from './tree.ts'
 
@@ -28,17 +29,34 @@ export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
     if (heard) yield ['fleet', () => fleetPeerEntries(heard)]
   }
   for (const [at, peer] of upstream.peers.entries()) {
-    const extras = () => peerExtras(group, peer, now, share('primary', at))
+    const extras = () =>
+      withChanges(upstream.name, peer, facts, peerExtras(group, peer, now, share('primary', at)))
     yield [peer.name, () => entries(peer, peerState(peer, now), extras)]
   }
   for (const [at, peer] of upstream.backups.entries()) {
-    const extras = () => peerExtras(group, peer, now, share('backup', at))
+    const extras = () =>
+      withChanges(upstream.name, peer, facts, peerExtras(group, peer, now, share('backup', at)))
     yield [peer.name, () => entries(peer, peerState(peer, now), extras)]
   }
   for (const peer of retiredOf(upstream)) {
     const extras = (): Entry[] => [['retired', true], ...observed(peer, now)]
     yield [peer.name, () => entries(peer, 'draining', extras)]
   }
+}
+
+/** What there is to tell, and what was changed of the peer while the program ran, each with what the file says. */
+function* withChanges(upstream: string, peer: Peer, facts: Facts, told: Iterable<Entry>): Generator<Entry> {
+  yield* told
+  const changes = facts.runtime()?.of(upstream, peer) ?? []
+  if (changes.length > 0)
+    yield ['changed', () => changes.map((one): Entry => [one.kind, () => changeEntries(one)])]
+}
+
+function* changeEntries({ value, file, at, by }: Change): Generator<Entry> {
+  if (value !== undefined) yield ['value', value]
+  if (file !== undefined) yield ['file', file]
+  yield ['at', new Date(at)]
+  yield ['by', by]
 }
 
 /** What Angie tells of a peer. */

@@ -5,9 +5,9 @@ import type { Address } from '../../feedback/peer.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
 import type { HttpBlock, Resolving, ServerLine, UpstreamBlock } from '../config/model.ts'
 import { serverOptions } from '../config/server-options.ts'
-import { timeMs } from '../config/units.ts'
 import type { FollowedName, FoundAddress, Membership } from '../membership.ts'
 import { PartError } from './place.ts'
+import { resolverSpec } from './resolver-spec.ts'
 
 /** A host that is not known. The message is nginx's. */
 export class HostNotFound extends Error {}
@@ -90,7 +90,8 @@ function peersFound(line: ServerLine, { address, target, weight, secondary }: Fo
 
 function peerOf(line: ServerLine, address: Address, server: string): Wanted {
   const name = formatAddress(address)
-  return { server, name, address, options: serverOptions(line, name) }
+  const from = server === line.address ? {} : { line: line.address }
+  return { server, ...from, name, address, options: serverOptions(line, name) }
 }
 
 async function draftLine(
@@ -101,24 +102,23 @@ async function draftLine(
 ): Promise<DraftLine> {
   const address = serverAddress(line.address)
   if (address.kind === 'unix' || isIP(address.host)) return { line, addresses: [address], name: undefined }
-  if (line.resolve) return { line, addresses: [], name: followed(line, address, group, block, outer) }
+  if (line.resolve) return { line, addresses: [], name: await followed(line, address, group, block, outer) }
   return { line, addresses: await lookUp(address, line.address), name: undefined }
 }
 
-function followed(
+async function followed(
   line: ServerLine,
   { host, port }: Address & { kind: 'tcp' },
   group: string,
   block: UpstreamBlock,
   outer: Resolving,
-): FollowedName {
-  const resolver = block.resolver ?? outer.resolver
+): Promise<FollowedName> {
+  const resolver = await resolverSpec(block, outer)
   if (resolver === 'off') {
     const text = `no resolver configured for resolving names at run time in upstream "${group}"`
     throw new PartError(text, line, 'resolve')
   }
-  const timeoutMs = timeMs(block.resolver_timeout ?? outer.resolver_timeout ?? '30s') ?? 30_000
-  return { host, port, service: line.service, resolver, timeoutMs }
+  return { host, port, service: line.service, resolver }
 }
 
 async function lookUp(address: Address & { kind: 'tcp' }, text: string): Promise<Address[]> {

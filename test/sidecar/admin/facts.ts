@@ -4,6 +4,7 @@ import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
 import { type Learning, Upstream } from '../../../feedback/upstream.ts'
 import { Zone } from '../../../feedback/zone.ts'
 import type { Facts, Reloaded, ShadowFacts, UpstreamFacts } from '../../../sidecar/admin/facts.ts'
+import type { RuntimeFacts } from '../../../sidecar/admin/runtime-facts.ts'
 
 /** 2026-11-30T01:54:49.728Z */
 export const wall = 1_796_003_689_728
@@ -135,6 +136,22 @@ export function fleet(over: Partial<FleetFacts> = {}, heard: Partial<FleetPeerFa
   }
 }
 
+/** Changes of a program: nothing is changed, and every wish is granted, with whatever differs. */
+export function runtime(over: Partial<RuntimeFacts> = {}): RuntimeFacts {
+  const granted = async () => ({ ok: true, peers: [], changed: true }) as const
+  return {
+    list: () => [],
+    of: () => [],
+    zone: () => 'zone',
+    counts: () => [],
+    change: granted,
+    add: granted,
+    remove: granted,
+    reset: granted,
+    ...over,
+  }
+}
+
 /** Facts of a program that runs, with whatever differs. */
 export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[] } = {}): Facts {
   const { groups = [], ...rest } = over
@@ -151,6 +168,7 @@ export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[]
     serverZones: () => new Map(),
     locationZones: () => new Map(),
     fleet: () => undefined,
+    runtime: () => undefined,
     ready: () => true,
     draining: () => false,
     reload: async (): Promise<Reloaded> => ({ ok: true }),

@@ -10,7 +10,7 @@ import type { InjectOptions } from 'fastify'
 import type { Facts } from '../../../sidecar/admin/facts.ts'
 import { type AdminOptions, adminApp, startAdmin } from '../../../sidecar/admin/server.ts'
 import { read } from './checker.ts'
-import { facts, group, wall } from './facts.ts'
+import { facts, group, runtime, wall } from './facts.ts'
 
 const loopback = { kind: 'tcp', host: '127.0.0.1', port: 0 } as const
 
@@ -98,15 +98,16 @@ test('/config shows the model as YAML or JSON', async () => {
 })
 
 test('/ lists what there is, and every path in the list is there', async () => {
-  const from = facts({ groups: [group('UPSTREAM', { a: {} })] })
+  const from = facts({ groups: [group('UPSTREAM', { a: {} })], runtime: () => runtime() })
   const { body, statusCode } = await ask(from, '/')
   assert.equal(statusCode, 200)
-  for (const [, method = '', url = ''] of body.matchAll(/^(GET|POST) +(\S+)/gm)) {
+  for (const [, method = '', url = ''] of body.matchAll(/^([A-Z]+) +(\/\S+)/gm)) {
     const asked = await ask(from, {
       // Of an answer without an end the head will do.
-      method: url === '/live' ? 'HEAD' : (method as 'GET' | 'POST'),
+      method: url === '/live' ? 'HEAD' : (method as 'GET' | 'POST' | 'PATCH' | 'DELETE'),
       url,
-      headers: method === 'POST' ? json : {},
+      headers: method === 'GET' ? {} : json,
+      ...(method === 'PATCH' || method === 'POST' ? { payload: { state: 'up' } } : {}),
     })
     assert.equal(asked.statusCode, 200, url)
   }
