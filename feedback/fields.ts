@@ -81,6 +81,12 @@ export const latencyBucketsMs = [
   1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000, 30000, 60000,
 ] as const
 
+/** The same of how long sessions of `stream` last: as many, since they are kept in the same columns. */
+export const sessionBucketsMs = [
+  10, 50, 100, 500, 1000, 5000, 10_000, 30_000, 60_000, 300_000, 600_000, 1_800_000, 3_600_000, 14_400_000,
+  86_400_000,
+] as const
+
 /** The numbers kept of each group. */
 export const groupFields = [
   'tenants', // peers that have ever had a slot

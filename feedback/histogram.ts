@@ -1,4 +1,4 @@
-import { latencyBucketsMs } from './fields.ts'
+import { latencyBucketsMs, sessionBucketsMs } from './fields.ts'
 import type { Column } from './zone.ts'
 
 /**
@@ -7,17 +7,29 @@ import type { Column } from './zone.ts'
  * @param sum the column of the sums
  * @param index the slot
  * @param ms milliseconds; a time that equals a bound belongs below it, as in Prometheus
+ * @param bounds of the buckets, milliseconds
  */
-export function count(counts: readonly Column[], sum: Column, index: number, ms: number): void {
-  counts[bucketOf(ms)]![index]! += 1
+export function count(
+  counts: readonly Column[],
+  sum: Column,
+  index: number,
+  ms: number,
+  bounds: readonly number[] = latencyBucketsMs,
+): void {
+  counts[bucketOf(ms, bounds)]![index]! += 1
   sum[index]! += ms
 }
 
 /** The place of a time's bucket; one more than there are bounds where it lies above all of them. */
-export function bucketOf(ms: number): number {
+export function bucketOf(ms: number, bounds: readonly number[] = latencyBucketsMs): number {
   let bucket = 0
-  while (bucket < latencyBucketsMs.length && ms > latencyBucketsMs[bucket]!) bucket += 1
+  while (bucket < bounds.length && ms > bounds[bucket]!) bucket += 1
   return bucket
+}
+
+/** Bounds for times of whole requests, or of whole sessions, of a group. */
+export function wholeBounds(kind: 'http' | 'stream'): readonly number[] {
+  return kind === 'stream' ? sessionBucketsMs : latencyBucketsMs
 }
 
 /** A histogram as Prometheus wants it: bounds and sum in seconds, and every bucket with those below it. */

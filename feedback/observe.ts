@@ -5,7 +5,7 @@ import { ewma } from './ewma.ts'
 import { exemplarSize, writeExemplar } from './exemplar.ts'
 import { fail, succeed, unchoose } from './health.ts'
 import { holdConn } from './held.ts'
-import { bucketOf, count } from './histogram.ts'
+import { bucketOf, count, wholeBounds } from './histogram.ts'
 import { learnBegin, learnEnd, learnHeader } from './learn.ts'
 import { endLesson, headerLesson, type Lesson } from './lesson.ts'
 import type { Attempt } from './outcome.ts'
@@ -162,7 +162,7 @@ export function observeRequest(call: Call): void {
   const rescued = status < 500 && status !== 499 && !attempt?.failed
   const hidden = rescued ? call.attempts.filter((one) => one.failed && one.upstream === upstream) : []
   zone.enter()
-  track.answered(status, status === 101 ? undefined : ms, exemplar)
+  track.answered(status, status === 101 ? undefined : ms, exemplar, wholeBounds(upstream.kind))
   // Of the tracks that failed it, and not of the one that made it good.
   for (const [i, { peer }] of hidden.entries()) {
     const own = tracks.get(peer?.options.track ?? '')
@@ -196,11 +196,12 @@ function countConnection({ reused, connectMs }: Attempt, { zone, index }: Peer):
  * Counts how it ended for its track, and keeps it for a comparison. An attempt that a retry made good is a failure of its
  * track, though its client saw none; one that said nothing of the peer is left out. A connection that was closed as it was
  * used again says nothing where the same peer is asked once more; where it cannot be, the client has got an error of it.
- * Times are those of whole answers, tunnels left out.
+ * Times are those of whole answers, tunnels left out; of a session, whose length is up to its client, that to the peer's
+ * first byte.
  */
 function sampleTrack(attempt: Attempt, peer: Peer): void {
   const track = attempt.upstream.tracks.get(peer.options.track)
-  const { ending, peerStatus = 0, failed, next, resent, responseMs } = attempt
+  const { ending, peerStatus = 0, failed, next, resent } = attempt
   if (track === undefined || ending === 'aborted' || (ending === 'stale' && resent)) return
   const bad = failed || next || ending === 'stale' || peerStatus >= 500
   track.add('judged', 1)
@@ -208,7 +209,8 @@ function sampleTrack(attempt: Attempt, peer: Peer): void {
   const { reservoir } = track
   if (reservoir === undefined) return
   const timed = !bad && ending === 'ok' && peerStatus !== 101
-  reservoir.add(bad, timed ? responseMs : undefined, Date.now(), Math.random)
+  const ms = attempt.upstream.kind === 'stream' ? attempt.headerMs : attempt.responseMs
+  reservoir.add(bad, timed ? ms : undefined, Date.now(), Math.random)
 }
 
 /** Only whole answers that the client got say how long an answer takes. A tunnel's end says nothing of that. */
@@ -216,7 +218,7 @@ function countResponse(attempt: Attempt, peer: Peer): void {
   const { ending, next, accepted, peerStatus, responseMs } = attempt
   if (!accepted || next || peerStatus === 101 || (ending !== 'ok' && ending !== 'http')) return
   const { responseHistogram, responseSum } = peer.zone
-  count(responseHistogram, responseSum, peer.index, responseMs!)
+  count(responseHistogram, responseSum, peer.index, responseMs!, wholeBounds(attempt.upstream.kind))
   if (attempt.failed) return
   const { responseTime } = peer.zone.peers
   responseTime[peer.index] = ewma(responseTime[peer.index]!, responseMs!, attempt.upstream.responseTimeFactor)

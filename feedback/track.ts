@@ -92,12 +92,18 @@ export class Track {
    * @param status 499 where the client left before the end
    * @param ms undefined for a tunnel, whose length says nothing
    * @param exemplar undefined where it was not traced
+   * @param bounds of the buckets, always the same of one track; see `wholeBounds`
    */
-  answered(status: number, ms: number | undefined, exemplar: Exemplar | undefined): void {
+  answered(
+    status: number,
+    ms: number | undefined,
+    exemplar: Exemplar | undefined,
+    bounds: readonly number[] = latencyBucketsMs,
+  ): void {
     const known = status >= 100 && status <= 599
     this.#responses[known ? status - 100 : codes - 1]! += 1
     if (ms === undefined) return
-    const bucket = bucketOf(ms)
+    const bucket = bucketOf(ms, bounds)
     this.#durations[bucket]! += 1
     this.add('requestMs', ms)
     if (exemplar) writeExemplar(this.#exemplars, exemplarSize * bucket, exemplar)
@@ -113,7 +119,7 @@ export class Track {
     return found
   }
 
-  /** How many requests took a time of a bucket of `latencyBucketsMs`, by its place; the last is for longer ones. */
+  /** How many requests took a time of a bucket, by its place; the last is for longer ones. */
   duration(bucket: number): number {
     return this.#durations[bucket]!
   }

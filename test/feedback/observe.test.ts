@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { type PeerStateEvent, peerStateChannel } from '../../feedback/channels.ts'
-import { peerFields } from '../../feedback/fields.ts'
+import { peerFields, sessionBucketsMs } from '../../feedback/fields.ts'
 import { read } from '../../feedback/histogram.ts'
 import { begin, deny, measured, observe, observeRequest } from '../../feedback/observe.ts'
 import { Attempt, endings } from '../../feedback/outcome.ts'
@@ -277,6 +277,24 @@ test('a time that equals a bound of the histogram lies below it', () => {
   const at = (bound: number) => buckets.find(([le]) => le === bound)![1]
   assert.deepEqual([at(0.001), at(0.0025), at(30), at(60), at(Number.POSITIVE_INFINITY)], [2, 3, 3, 4, 5])
   assert.equal(sum, (0 + 1 + 1.5 + 60_000 + 60_001) / 1000)
+})
+
+test('how long sessions last is counted in wider buckets, and their tracks are compared by the first byte', () => {
+  const upstream = group([1, { track: 'canary' }], { kind: 'stream', name: 'stream/db' })
+  const peer = upstream.peers[0]!
+  const attempt = chosen(upstream, peer, 1000)
+  measured(attempt, undefined, 1025)
+  ended(attempt, 'ok', 1000 + 7_200_000)
+  observeRequest(callFor('/', { status: 200, attempts: [attempt], startedAt: 1000, endedAt: 7_201_000 }))
+  const track = upstream.tracks.get('stable')!
+  // Longer than an hour, and no longer than four.
+  const place = sessionBucketsMs.indexOf(14_400_000)
+  assert.equal(upstream.zone.responseHistogram[place]![peer.index], 1)
+  assert.equal(track.duration(place), 1)
+  assert.equal(track.get('requestMs'), 7_200_000)
+  const minute = Math.floor(Date.now() / 60_000)
+  const times = track.reservoir!.minutes(minute - 1, minute).flatMap(({ times }) => [...times])
+  assert.deepEqual(times, [25])
 })
 
 test('counts denials of the group by reason', () => {

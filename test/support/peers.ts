@@ -40,6 +40,7 @@ export function group(
     method?: string
     learning?: Learning | undefined
     name?: string
+    kind?: 'http' | 'stream'
     split?: boolean
     /** Made of the primaries. */
     shadow?: ((peers: readonly Peer[]) => Shadow) | undefined
@@ -63,6 +64,7 @@ export function group(
   const peers = sketches.map((sketch, i) => make(sketch, i, false))
   return new Upstream({
     name: zone.name,
+    ...(more.kind && { kind: more.kind }),
     zone,
     peers,
     backups: backups.map((sketch, i) => make(sketch, sketches.length + i, true)),
