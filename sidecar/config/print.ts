@@ -14,7 +14,10 @@ export function printModel(model: Model): string {
 const secretFields =
   /^(?:(?:proxy-)?authorization|cookie|set-cookie|.*(?:token|secret|password|api-?key).*)$/i
 
-/** A copy of the model that can be shown: without passwords in URLs and without the values of secret fields. */
+/** Keys whose values are secrets. */
+const secretKeys: readonly string[] = ['sticky_secret']
+
+/** A copy of the model that can be shown: without passwords in URLs, secrets, and the values of secret fields. */
 export function maskModel(model: Model): Model {
   // A copy with the same keys and other texts.
   return masked(model) as Model
@@ -27,7 +30,9 @@ function masked(value: unknown): unknown {
   // Any object here is a plain record of the model.
   const record = value as Readonly<Record<string, unknown>>
   const copy: Record<string, unknown> = Object.getPrototypeOf(record) === null ? Object.create(null) : {}
-  for (const [key, inner] of Object.entries(record)) copy[key] = masked(inner)
+  for (const [key, inner] of Object.entries(record)) {
+    copy[key] = secretKeys.includes(key) && typeof inner === 'string' ? '***' : masked(inner)
+  }
   if (
     typeof copy['name'] === 'string' &&
     typeof copy['value'] === 'string' &&

@@ -63,13 +63,13 @@ const blockish = fc
         .map(([name, args]) => `${name} ${args.join(' ')};`),
       fc
         .tuple(
-          fc.constantFrom('server', 'location /', 'upstream a', 'map $uri $x', 'if ($x)'),
+          fc.constantFrom('server', 'location /', 'upstream a', 'map $uri $x', 'if ($x)', 'sticky learn'),
           fc.array(tie('block'), { maxLength: 4 }),
         )
         .map(([head, inner]) => `${head} { ${inner.join('\n')} }`),
     ),
   }))
-  .block.map((text) => `http { ${text} }`)
+  .block.map((text) => `http { ${text} } stream { ${text} }`)
 
 const keys = fc.constantFrom(
   ...names,
@@ -113,7 +113,7 @@ test('never throws anything but a ConfigError, whatever the text, and prints wha
     fc.property(fc.oneof(fc.string(), conf), (text) => onlyConfigErrors(text, 'yaml')),
     runs,
   )
-  const json = fc.tuple(tree.node, tree.node).map(([a, b]) => JSON.stringify({ http: a, pid: b }))
+  const json = fc.tuple(tree.node, tree.node).map(([a, b]) => JSON.stringify({ http: a, stream: b, pid: b }))
   fc.assert(
     fc.property(json, (text) => onlyConfigErrors(text, 'yaml')),
     runs,
@@ -220,8 +220,25 @@ function linesOf(context: Context): fc.Arbitrary<string> {
   return fc.array(line, { maxLength: 4 }).map((lines) => lines.join('\n'))
 }
 
-test('prints what it loads so that it loads again to the same', () => {
+/** Files of which some load; the others have mistakes. */
+function loadsAgain(file: fc.Arbitrary<string>, numRuns: number, least: number): void {
   let loaded = 0
+  fc.assert(
+    fc.property(file, (text) => {
+      onlyConfigErrors(text, 'nginx')
+      try {
+        loadText(text, 'any', 'nginx', { env: {} })
+        loaded += 1
+      } catch {
+        // Counted are those that load.
+      }
+    }),
+    { numRuns },
+  )
+  assert.ok(loaded > least, `${loaded} of ${numRuns} loaded`)
+}
+
+test('prints what it loads so that it loads again to the same', () => {
   const file = fc
     .record({
       main: linesOf('main'),
@@ -239,17 +256,19 @@ test('prints what it loads so that it loads again to the same', () => {
       const inner = `location / { ${location} if ($x = ${quoted(value)}) { ${inIf} } }`
       return `${main} http { ${http} ${map} ${group} server { ${server} ${inner} } }`
     })
-  fc.assert(
-    fc.property(file, (text) => {
-      onlyConfigErrors(text, 'nginx')
-      try {
-        loadText(text, 'any', 'nginx', { env: {} })
-        loaded += 1
-      } catch {
-        // Counted are those that load.
-      }
-    }),
-    { numRuns: 600 },
-  )
-  assert.ok(loaded > 30, `${loaded} of 600 loaded`)
+  loadsAgain(file, 600, 30)
+})
+
+test('prints what it loads of streams so that it loads again to the same', () => {
+  const file = fc
+    .record({
+      stream: linesOf('stream'),
+      upstream: linesOf('stream upstream'),
+      server: linesOf('stream server'),
+    })
+    .map(({ stream, upstream, server }) => {
+      const group = `upstream g { server 127.0.0.1:1; ${upstream} }`
+      return `stream { ${stream} ${group} server { listen 81; proxy_pass g; ${server} } }`
+    })
+  loadsAgain(file, 400, 30)
 })

@@ -41,6 +41,10 @@ test('the schema refuses unknown keys and misplaced ones', () => {
     'http: { proxy_pas: 1 }',
     'proxy_pass: http://a',
     'http: { upstreams: { a: { hash: { kee: 1 } } } }',
+    'http: { upstreams: { a: { least_time: { mode: connect } } } }',
+    'stream: { upstreams: { a: { ip_hash: true } } }',
+    'stream: { upstreams: { a: { sticky: { cookie: a } } } }',
+    'stream: { servers: [{ location: a }] }',
   ]) {
     assert.equal(schema.Check(parse(text)), false, text)
   }

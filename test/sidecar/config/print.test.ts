@@ -7,8 +7,8 @@ test('prints nothing for an empty configuration', () => {
   assert.equal(printModel({}), '')
 })
 
-test('masks passwords in URLs and values of secret fields, and leaves the rest alone', () => {
-  const text = `http { server { location / {
+test('masks passwords in URLs, secrets and values of secret fields, and leaves the rest alone', () => {
+  const text = `http { upstream a { server b; sticky_secret hush; } server { location / {
     proxy_set_header Authorization "Basic QWxhZGRpbg==";
     proxy_set_header X-Api-Key abc;
     proxy_set_header Host $host;
@@ -17,7 +17,7 @@ test('masks passwords in URLs and values of secret fields, and leaves the rest a
   } } }`
   const { model } = loadText(text, 'x.conf', 'nginx')
   const masked = printModel(maskModel(model))
-  assert.ok(!/QWxhZGRpbg|abc|pass@/.test(masked), masked)
+  assert.ok(!/QWxhZGRpbg|abc|pass@|hush/.test(masked), masked)
   assert.match(masked, /https:\/\/me:\*\*\*@example\.com\/a@b/)
   assert.match(masked, /value: \$host/)
   assert.match(printModel(model), /me:pass@/)
