@@ -1,6 +1,20 @@
 import type { Address } from '../feedback/peer.ts'
 import type { Plan } from './build/plans.ts'
-import type { ResolverLine } from './config/model.ts'
+import type { DnsServer } from './resolve/exchange.ts'
+
+/** What a `resolver` line says, in numbers. */
+export interface ResolverSpec {
+  /** Who is asked, at least one; undefined: the servers of the system. */
+  readonly servers: readonly DnsServer[] | undefined
+  /** For how long an answer is taken for good, whatever it says itself, milliseconds. */
+  readonly validMs: number | undefined
+  readonly ipv4: boolean
+  readonly ipv6: boolean
+  /** How long a look-up may take in all, milliseconds. */
+  readonly timeoutMs: number
+  /** Name under which it is counted in the status tree. */
+  readonly statusZone: string | undefined
+}
 
 /** A name of a `server` line whose addresses are followed while the program runs. */
 export interface FollowedName {
@@ -10,10 +24,7 @@ export interface FollowedName {
   readonly port: number
   /** `service=` as written; undefined: addresses are asked for, and not services. */
   readonly service: string | undefined
-  /** Who is asked; undefined: the servers of the system. */
-  readonly resolver: ResolverLine | undefined
-  /** How long an answer may take in all, milliseconds. */
-  readonly timeoutMs: number
+  readonly resolver: ResolverSpec
 }
 
 /** An address of a followed name. */

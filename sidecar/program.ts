@@ -5,14 +5,16 @@ import { Tally } from '../feedback/tally.ts'
 import { Admins } from './admins.ts'
 import { type LiveGroup, retireLeaving } from './build/groups.ts'
 import { shareMemory } from './build/memory.ts'
+import { followedNames } from './build/plans.ts'
 import { rebuild, refreshment } from './build/refresh.ts'
 import type { Running } from './build/running.ts'
+import { Runtime } from './changes/runtime.ts'
 import type { Loaded } from './config/load.ts'
 import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
 import { type Crew, OneThread } from './crew.ts'
 import { drain } from './drain.ts'
-import { type Membership, noMembership } from './membership.ts'
+import type { Membership } from './membership.ts'
 import { mistakeOf } from './mistake.ts'
 import { canShare } from './net/bind.ts'
 import { systemProber } from './probing.ts'
@@ -20,6 +22,8 @@ import { type ProgramView, programFacts } from './program-facts.ts'
 import { type InForce, inForce, makeReady, type Ready } from './ready.ts'
 import { Refreshes } from './refreshes.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
+import type { ResolverFacts } from './resolve/followers.ts'
+import { systemFollowers } from './resolving.ts'
 import type { Setup } from './setup.ts'
 import { Sharing } from './sharing.ts'
 import { accessLogPaths, pathOf, type Source } from './source.ts'
@@ -45,7 +49,20 @@ export class Program implements ProgramView {
   readonly #watch: ConfigWatch
   readonly #sharing = new Sharing()
   readonly #refreshes: Refreshes
-  readonly #membership: Membership = noMembership
+  /** What is changed of groups while it runs. */
+  readonly runtime = new Runtime({
+    groups: () => this.#running?.groups ?? new Map(),
+    refresh: () => this.refresh(),
+    now: monotonic,
+    wall: () => Date.now(),
+    tell: (text) => errorLog.log('notice', text),
+  })
+  readonly #followers = systemFollowers(() => void this.refresh())
+  readonly #membership: Membership = {
+    expect: (names) => this.#followers.expect(names),
+    resolved: (name) => this.#followers.resolved(name),
+    changed: (plans) => this.runtime.changed(plans),
+  }
   readonly #removed = new Set<LiveGroup>()
   #tally = new Tally()
   #crew: Crew | undefined
@@ -97,6 +114,9 @@ export class Program implements ProgramView {
   get threads(): Crew['threads'] {
     return this.#crew?.threads ?? { running: 0, replaced: 0 }
   }
+  get resolvers(): readonly ResolverFacts[] {
+    return this.#followers.facts()
+  }
   get fleet(): FleetFacts | undefined {
     return this.#sharing.fleet
   }
@@ -142,6 +162,8 @@ export class Program implements ProgramView {
     admin.commit()
     await this.#putInForce(crew, ready)
     this.#phase = 'ready'
+    // What has changed since it was built.
+    void this.refresh()
   }
 
   /** Decides who serves. */
@@ -180,6 +202,7 @@ export class Program implements ProgramView {
     this.#phase = 'draining'
     this.#watch.watch([])
     this.#refreshes.stop()
+    this.#followers.stop()
     if (crew === undefined) return true
     return drain(
       {
@@ -224,6 +247,7 @@ export class Program implements ProgramView {
       }
       admin.commit()
     } catch (error) {
+      this.#followers.keep(followedNames(this.#inForce?.basis.drafts ?? []))
       const text = mistakeOf(error)
       errorLog.log('emerg', text)
       errorLog.log('error', `the configuration was not reloaded; generation ${this.#generation} goes on`)
@@ -234,6 +258,7 @@ export class Program implements ProgramView {
     this.#letGo()
     errorLog.configure(ready.errorLogs)
     const running = await this.#putInForce(crew, ready)
+    this.runtime.settle()
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
     retireLeaving(running.leaving)
     const logs = [
@@ -269,6 +294,7 @@ export class Program implements ProgramView {
     const running = ready.prepared.commit()
     const loadedAt = Date.now()
     await this.#serveBy(crew, inForce(ready), running, loadedAt)
+    this.#followers.keep(followedNames(ready.prepared.basis.drafts))
     this.#generation += 1
     this.#loadedAt = loadedAt
     const { model, files } = ready.loaded

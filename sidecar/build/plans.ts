@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import type { Wanted } from '../../feedback/carry.ts'
 import type { Address } from '../../feedback/peer.ts'
+import { streamPrefix } from '../../feedback/upstream.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
 import type { HttpBlock, Resolving, ServerLine, UpstreamBlock } from '../config/model.ts'
 import { serverOptions } from '../config/server-options.ts'
@@ -14,7 +15,9 @@ export class HostNotFound extends Error {}
 
 /** A group as it is to be built, with the peers that it has now. Plain data. */
 export interface Plan {
+  /** That of its `Upstream`: of `stream`, with the prefix. */
   readonly name: string
+  readonly kind: 'http' | 'stream'
   readonly block: UpstreamBlock
   readonly wanted: readonly Wanted[]
   /** Whether it is shared with other instances. */
@@ -35,21 +38,24 @@ export interface Draft extends Omit<Plan, 'wanted'> {
 
 /**
  * Looks up the hosts of every group of the configuration, the ones that a `proxy_pass` to a host implies too.
+ * @param outer `http` or `stream`
  * @param fleet whether there are other instances to share with
  * @throws HostNotFound
  */
 export async function draftGroups(
-  http: HttpBlock,
+  outer: Resolving & Pick<HttpBlock, 'upstreams'>,
   implied: readonly string[],
   fleet: boolean,
+  kind: 'http' | 'stream' = 'http',
 ): Promise<readonly Draft[]> {
-  const blocks = new Map<string, UpstreamBlock>(Object.entries(http.upstreams ?? {}))
+  const blocks = new Map<string, UpstreamBlock>(Object.entries(outer.upstreams ?? {}))
   for (const authority of implied) blocks.set(authority, { servers: [{ address: authority }] })
   const drafts: Draft[] = []
   for (const [name, block] of blocks) {
     const lines: DraftLine[] = []
-    for (const line of block.servers ?? []) lines.push(await draftLine(line, name, block, http))
-    drafts.push({ name, block, lines, fleet: fleet && block.fleet !== 'off' })
+    for (const line of block.servers ?? []) lines.push(await draftLine(line, name, block, outer))
+    const full = kind === 'stream' ? `${streamPrefix}${name}` : name
+    drafts.push({ name: full, kind, block, lines, fleet: fleet && block.fleet !== 'off' })
   }
   return drafts
 }
