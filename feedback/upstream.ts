@@ -65,6 +65,14 @@ function loners(peers: readonly Peer[]): Peer[] {
   return last.flatMap((list) => (list.length === 1 ? list : []))
 }
 
+/** What `queue` says of a group. */
+export interface QueueOptions {
+  /** Most requests that wait in each thread. */
+  readonly number: number
+  /** How long each waits at most, milliseconds. */
+  readonly timeout: number
+}
+
 /** A named group of peers with its state. */
 export class Upstream {
   /**
@@ -97,6 +105,8 @@ export class Upstream {
   readonly shadow: Shadow | undefined
   /** The sessions that `sticky learn` sees; undefined where it does not. */
   readonly sessions: SessionBook | undefined
+  /** How requests wait for a peer; undefined where they do not. */
+  readonly queue: QueueOptions | undefined
   /** All its peers, or those of each track by its name, where requests are split. */
   readonly #cohorts: ReadonlyMap<string, Cohort>
   readonly #cohort: Cohort
@@ -119,6 +129,7 @@ export class Upstream {
     split?: boolean
     shadow?: Shadow | undefined
     sessions?: SessionBook | undefined
+    queue?: QueueOptions | undefined
   }) {
     this.name = options.name
     this.kind = options.kind ?? 'http'
@@ -136,6 +147,7 @@ export class Upstream {
     this.split = options.split ?? false
     this.shadow = options.shadow
     this.sessions = options.sessions
+    this.queue = options.queue
     this.#cohort = new Cohort(this.zone, this.peers, this.backups)
     this.#cohorts = this.split ? byTrack(this) : new Map()
     this.#alone = this.split && options.backups.length === 0 ? loners(options.peers) : []

@@ -1,5 +1,6 @@
 import { denialReasons } from '../../feedback/reasons.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { Zone } from '../../feedback/zone.ts'
 import { type Answer, answer, uncached } from './answer.ts'
 import type { Facts, UpstreamFacts } from './facts.ts'
 import { fleetEntries, fleetGroupEntries } from './status-fleet.ts'
@@ -138,12 +139,24 @@ function* groups(facts: Facts): Generator<Entry> {
       function* () {
         yield ['peers', () => peers(group, facts)]
         yield ['keepalive', group.upstream.zone.get('keepalive')]
+        if (group.upstream.queue) yield ['queue', () => queueEntries(group.upstream.zone)]
         yield ['evenkeel', () => groupExtras(group)]
         const shared = facts.fleet()?.upstream(group.upstream)
         if (shared) yield ['fleet', () => fleetGroupEntries(shared)]
       },
     ]
   }
+}
+
+/** What Angie tells of a group's queue. */
+function queueEntries(zone: Zone): Entry[] {
+  return [
+    ['queued', zone.get('queued')],
+    ['waiting', zone.get('queueWaiting')],
+    ['dropped', zone.get('queueDropped')],
+    ['timedout', zone.get('queueTimedout')],
+    ['overflows', zone.get('queueOverflows')],
+  ]
 }
 
 function* groupExtras(group: UpstreamFacts): Generator<Entry> {

@@ -1,18 +1,11 @@
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import type { QueueOptions } from '../../feedback/upstream.ts'
 import { anyWaiting, enterQueue, leaveQueue, overflowQueue, type WaitEnd } from '../../feedback/waiting.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import { Lanes, Waiter } from './lanes.ts'
 import type { Env } from './method.ts'
 import { exclusion, type Group, Selection, system } from './pick.ts'
-
-/** What `queue` says of a group. */
-export interface QueueOptions {
-  /** Most requests that wait in this thread. */
-  readonly number: number
-  /** How long each waits at most, milliseconds. */
-  readonly timeout: number
-}
 
 /** Who calls a queue when it has to look. */
 export interface QueueAlarm {

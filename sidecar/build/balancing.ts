@@ -14,6 +14,7 @@ import { Split, type SplitRule } from '../balance/split.ts'
 import { type MethodLine, methodOf, shadowOf } from '../config/check/upstreams.ts'
 import type { SplitLine, UpstreamBlock } from '../config/model.ts'
 import type { SeatedShadow } from './memory.ts'
+import { queueOptions } from './queues.ts'
 
 const env: Env = { now: () => monotonic(), random: Math.random }
 
@@ -63,6 +64,7 @@ export function buildGroup(materials: Materials, old: Group | undefined): Built 
     fleet,
     split: block.split !== undefined,
     shadow: shade?.method.state,
+    queue: queueOptions(block),
   })
   const primary = balancerOf(kind, upstream, block.split, variables)
   const backup = upstream.backups.length > 0 ? kind.create(upstream, upstream.backups) : undefined

@@ -73,7 +73,7 @@ export function buildGroups(
     )
     const pool = before?.pool ?? new Pool(zone, poolOptions(block))
     pool.configure(poolOptions(block))
-    const group = { plan, balancing, pool, queue: queueOf(block, before?.queue) }
+    const group = { plan, balancing, pool, queue: queueOf(balancing.upstream, before?.queue) }
     groups.set(key, group)
     if (removed.length > 0 || twins.length > 0) leaving.push({ group, peers: removed, twins })
   }

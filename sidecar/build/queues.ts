@@ -1,5 +1,6 @@
+import type { QueueOptions, Upstream } from '../../feedback/upstream.ts'
 import { Alarm } from '../balance/alarm.ts'
-import { Queue, type QueueOptions } from '../balance/queue.ts'
+import { Queue } from '../balance/queue.ts'
 import type { UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import type { LiveGroup } from './groups.ts'
@@ -7,17 +8,19 @@ import type { LiveGroup } from './groups.ts'
 /** Angie's default, milliseconds. */
 const usualTimeout = 60_000
 
+/** @returns undefined where requests are not to wait */
+export function queueOptions({ queue }: UpstreamBlock): QueueOptions | undefined {
+  if (queue === undefined) return undefined
+  const { number, timeout } = queue
+  return { number, timeout: timeout === undefined ? usualTimeout : (timeMs(timeout) ?? usualTimeout) }
+}
+
 /**
  * The queue that a group is to have. One that it has lives on across reloads, with all that wait in it.
  * @param old what the group of that name has now
  */
-export function queueOf({ queue: line }: UpstreamBlock, old: Queue | undefined): Queue | undefined {
-  if (line === undefined) return undefined
-  const { number, timeout } = line
-  const options: QueueOptions = {
-    number,
-    timeout: timeout === undefined ? usualTimeout : (timeMs(timeout) ?? usualTimeout),
-  }
+export function queueOf({ queue: options }: Upstream, old: Queue | undefined): Queue | undefined {
+  if (options === undefined) return undefined
   if (old === undefined) return new Queue(options, (call) => new Alarm(call))
   old.configure(options)
   return old
