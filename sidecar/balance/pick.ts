@@ -1,3 +1,4 @@
+import { tellSwitch } from '../../feedback/backup-switch.ts'
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { exclusion as excluded, fullByLease, usable } from '../../feedback/health.ts'
@@ -6,9 +7,19 @@ import { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
+import { ListWalk, type SwitchRules } from './list-walk.ts'
 import type { Ask, Balancer, Env } from './method.ts'
 import { ShadowAsk, type ShadowMethod } from './shadow.ts'
 import { Split } from './split.ts'
+import { type Sticky, StickyAsk } from './sticky/sticky.ts'
+
+/** What holds beside the method. */
+export interface GroupRules {
+  /** Undefined where no sessions are bound to peers. */
+  readonly sticky?: Sticky | undefined
+  /** Undefined where every request begins with the primaries. */
+  readonly switching?: SwitchRules | undefined
+}
 
 /** A group of peers with the method at work on its primaries and, where there are some, on its backups. */
 export class Group {
@@ -20,17 +31,23 @@ export class Group {
   readonly split: Split | undefined
   /** A method that is tried beside the primaries' own. */
   readonly shadow: ShadowMethod | undefined
+  readonly sticky: Sticky | undefined
+  /** Undefined too where there is no backup. */
+  readonly switching: SwitchRules | undefined
 
   constructor(
     upstream: Upstream,
     primary: Balancer,
     backup: Balancer | undefined,
     shadow?: ShadowMethod | undefined,
+    { sticky, switching }: GroupRules = {},
   ) {
     this.upstream = upstream
     this.primary = primary
     this.backup = backup
     this.shadow = shadow
+    this.sticky = sticky
+    this.switching = backup && switching
     this.split = primary instanceof Split ? primary : undefined
   }
 
@@ -44,10 +61,13 @@ export class Group {
 /** The clock and the dice of this machine. */
 export const system: Env = { now: () => monotonic(), random: Math.random }
 
+/** Where attempts are counted by what became of their sessions. */
+const stickyFields = { NEW: 'stickyNew', HIT: 'stickyHit', MISS: 'stickyMiss' } as const
+
 /**
  * One request's search for peers: picks and reserves, one peer after the other, never the same one twice. It
  * begins among the primaries, those of its track where the group's requests are split, and moves on to the backups, for
- * good, once no primary is ready for this request.
+ * good, once no primary is ready for this request. A peer that its session is bound to goes before all of that.
  */
 export class Selection implements Ask {
   readonly group: Group
@@ -60,6 +80,8 @@ export class Selection implements Ask {
   fallen = false
   readonly #env: Env
   readonly #shadow: ShadowAsk | undefined
+  readonly #sticky: StickyAsk | undefined
+  readonly #walk: ListWalk | undefined
   readonly #tried: Peer[] = []
   #backup = false
   /** Whether its track has counted it, and that it went elsewhere. */
@@ -67,14 +89,31 @@ export class Selection implements Ask {
   #gone = false
   #denial: 'overflow' | 'no_live' = 'no_live'
   #byLease = false
+  /** Whether it is the session's peer that could not take it, and nobody else may. */
+  #refused = false
 
   constructor(group: Group, call: Call, env: Env = system) {
     this.group = group
     this.call = call
     this.#env = env
     // What this reads of the call is read before the zone is held, as with `read`.
-    call.track = group.split?.trackOf(call, env) ?? ''
+    this.#sticky = group.sticky && new StickyAsk(group.sticky, call, env.now())
+    this.#walk = group.switching && new ListWalk(group.switching)
+    call.track = this.#trackOf(group.split)
     this.#shadow = group.shadow && new ShadowAsk(group.shadow, this)
+  }
+
+  /** A session that is bound to a peer is of that peer's track, whatever the split says. */
+  #trackOf(split: Split | undefined): string {
+    if (split === undefined) return ''
+    const bound = this.#sticky?.bound[0]
+    if (bound === undefined || bound.options.backup) return split.trackOf(this.call, this.#env)
+    return bound.options.track
+  }
+
+  /** What became of the session at the last choice, as `$upstream_sticky_status`; empty where the group binds none. */
+  get stickiness(): string {
+    return this.#sticky?.status ?? ''
   }
 
   /** How many attempts the request may have, as far as its peers go; see `tries`. */
@@ -88,7 +127,8 @@ export class Selection implements Ask {
    */
   get lane(): string {
     const { split } = this.group
-    const track = split === undefined ? '' : this.call.track
+    let track = split === undefined ? '' : this.call.track
+    if (this.#sticky !== undefined && this.#sticky.hint !== '') track += `@${this.#sticky.hint}`
     return this.#tried.length === 0 ? track : [track, ...this.#tried.map(({ name }) => name)].join(' ')
   }
 
@@ -98,6 +138,7 @@ export class Selection implements Ask {
     this.fallen = false
     this.memo = undefined
     this.draws = 0
+    this.#walk?.again()
   }
 
   /**
@@ -109,28 +150,37 @@ export class Selection implements Ask {
     // What the method reads of the call is read before the zone is held.
     primary.read?.(this)
     this.#shadow?.read()
+    this.#sticky?.look(this.#env.now())
+    let attempt: Attempt | undefined
     upstream.zone.enter()
     try {
-      return this.#next()
+      attempt = this.#next()
     } finally {
       upstream.zone.leave()
     }
+    if (attempt !== undefined && this.#sticky !== undefined) this.#sticky.selected(attempt.peer!)
+    if (this.#walk?.switched) this.#tellSwitch()
+    return attempt
+  }
+
+  #tellSwitch(): void {
+    this.#walk!.switched = false
+    tellSwitch(this.group.upstream, this.#backup)
   }
 
   #next(): Attempt | undefined {
-    const { upstream, primary, backup } = this.group
+    const { upstream } = this.group
     this.now = this.#env.now()
-    let peer = this.#backup ? undefined : this.#ask(primary)
-    // What the shadow would pick, while everybody is as ready as for the own method.
-    if (peer !== undefined) this.#shadow?.choose(peer)
-    if (peer === undefined && backup !== undefined) {
-      if (!this.#backup) {
-        this.#backup = true
-        this.memo = undefined
-        this.draws = 0
+    if (this.#sticky !== undefined) {
+      const bound = this.#sticky.find((peer) => this.#mayBind(peer))
+      if (bound !== undefined) return this.#bind(bound)
+      this.#refused = this.#sticky.refused
+      if (this.#refused) {
+        this.#denial = 'no_live'
+        return undefined
       }
-      peer = this.#ask(backup)
     }
+    const peer = this.#search()
     if (this.group.split !== undefined) this.#countTrack(peer)
     if (peer === undefined) {
       // Asked while the zone is held: a moment later a slot may be free again.
@@ -145,6 +195,40 @@ export class Selection implements Ask {
     else if (upstream.single) pick = 'single'
     else if (this.fallen) pick = 'fallback'
     return this.#reserve(peer, pick)
+  }
+
+  /** Asks the method, in one list and then in the other. */
+  #search(): Peer | undefined {
+    const { primary, backup, upstream } = this.group
+    const walk = this.#walk
+    if (walk !== undefined) this.#backup = walk.from(upstream.zone, this.#backup, this.now)
+    for (;;) {
+      const peer = this.#ask(this.#backup ? backup! : primary)
+      if (peer !== undefined) {
+        // What the shadow would pick, while everybody is as ready as for the own method.
+        if (!this.#backup) this.#shadow?.choose(peer)
+        walk?.found(upstream.zone, this.#backup, this.now)
+        return peer
+      }
+      if (walk === undefined ? this.#backup || backup === undefined : !walk.move()) return undefined
+      this.#backup = !this.#backup
+      this.memo = undefined
+      this.draws = 0
+    }
+  }
+
+  /** Whether a peer may be asked that the session is bound to: one that drains, too. */
+  #mayBind(peer: Peer): boolean {
+    const { upstream } = this.group
+    if (!upstream.single && this.#tried.includes(peer)) return false
+    return excluded(peer, upstream.isAlone(peer), this.now, true) === undefined
+  }
+
+  /** The method has no say, and nothing of its turns changes. */
+  #bind(peer: Peer): Attempt {
+    if (this.group.split !== undefined) this.#countTrack(undefined)
+    this.drifted = this.group.balancerOf(peer)?.drifted?.(peer, this.now) ?? 0
+    return this.#reserve(peer, 'sticky')
   }
 
   /** Each request once: as one of its track and, where somebody elsewhere was found for it, as one that went there. */
@@ -183,11 +267,19 @@ export class Selection implements Ask {
     const attempt = new Attempt(this.group.upstream, peer, now, pick)
     attempt.drifted = this.drifted
     this.drifted = 0
+    if (this.#sticky !== undefined) this.#stick(attempt, this.#sticky)
+    attempt.returning = this.#walk?.returning === true && !peer.options.backup && pick !== 'sticky'
     if (!this.#tried.includes(peer)) this.#tried.push(peer)
     begin(attempt, now)
     // Where the same peer is asked on a fresh connection the shadow stays with its pick.
     this.#shadow?.begin(attempt, now)
     return attempt
+  }
+
+  #stick(attempt: Attempt, { status, session }: StickyAsk): void {
+    attempt.sticky = status
+    attempt.session = session
+    if (status !== '') this.group.upstream.zone.add(stickyFields[status], 1)
   }
 
   /** Whether the peer may be picked now. A lone server may be asked again, as there is nobody else. */
@@ -212,6 +304,7 @@ export class Selection implements Ask {
 
   /** For people: what the denial leaves open; empty where nothing does. */
   get denialDetail(): string {
+    if (this.#refused) return 'the peer of its session is not ready'
     if (this.#denial !== 'overflow') return ''
     return this.#byLease ? 'max_conns reached by the lease of the fleet' : 'max_conns reached'
   }

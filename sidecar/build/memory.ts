@@ -1,14 +1,18 @@
 import { isDeepStrictEqual } from 'node:util'
+import { forgetSwitch } from '../../feedback/backup-switch.ts'
 import { type Adopted, adopt, type Wanted } from '../../feedback/carry.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { Peer } from '../../feedback/peer.ts'
 import { ServerZone, type SharedServerZone } from '../../feedback/server-zone.ts'
+import { Sessions, type SharedSessions } from '../../feedback/sessions/sessions.ts'
 import { forgetPicks } from '../../feedback/shadow.ts'
 import { type SharedTrack, Track, tracksOf } from '../../feedback/track.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import { type SharedZone, Zone } from '../../feedback/zone.ts'
+import { sizeBytes } from '../config/units.ts'
 import type { LiveGroup } from './groups.ts'
 import type { Plan } from './plans.ts'
+import { learnOf } from './sticky.ts'
 
 export type ServerZoneKind = 'server' | 'location'
 
@@ -32,6 +36,11 @@ export interface Memory {
    * @param anew whether what it has picked is counted anew
    */
   shadow(plan: Plan, old: Upstream | undefined, anew: boolean): SeatedShadow
+  /**
+   * The sessions that a group learns; undefined where it does not.
+   * @param old the group of that name that runs now: what it has under the same name of a table is kept
+   */
+  sessions(plan: Plan, old: LiveGroup | undefined): Sessions | undefined
   /** @param old the zone of that kind and name that is counted in now */
   serverZone(kind: ServerZoneKind, name: string, old: ServerZone | undefined): ServerZone
 }
@@ -43,7 +52,11 @@ export interface Memory {
 export function ownMemory(threads: number): Memory {
   return {
     holds: () => true,
-    seat: (plan, old) => adopt(old?.balancing.upstream, plan.wanted, plan.name, monotonic(), threads),
+    seat(plan, old) {
+      const adopted = adopt(old?.balancing.upstream, plan.wanted, plan.name, monotonic(), threads)
+      if (plan.block.backup_switch === undefined || adopted.backups.length === 0) forgetSwitch(adopted.zone)
+      return adopted
+    },
     tracks: (plan, old) =>
       tracksOf(
         plan.wanted.map(({ options }) => options.track),
@@ -57,6 +70,18 @@ export function ownMemory(threads: number): Memory {
       for (const { options } of wanted)
         tracks.set(options.track, old?.tracks.get(options.track) ?? new Track(options.track))
       return { zone, peers, removed, tracks }
+    },
+    sessions(plan, old) {
+      const learn = learnOf(plan.block)
+      if (learn === undefined) return undefined
+      const { name, size } = learn.zone
+      const slots = Sessions.slotsOf(sizeBytes(size) ?? 0)
+      const before = old?.balancing.upstream.sessions?.table
+      if (before?.name !== name) return new Sessions(name, slots, threads)
+      if (before.slots === slots) return before
+      const table = new Sessions(name, slots, threads)
+      table.merge(before.all())
+      return table
     },
     serverZone: (_kind, name, old) => old ?? new ServerZone(name, Math.max(1, threads)),
   }
@@ -87,6 +112,7 @@ interface SharedSeats {
 /** A group's zone, and that of the method that is tried there. */
 interface SharedGroup extends SharedSeats {
   readonly shadow: SharedSeats | undefined
+  readonly sessions: SharedSessions | undefined
 }
 
 /** What another thread needs to join; plain data. */
@@ -111,7 +137,12 @@ export function shareMemory(
     const { upstream } = running.groups.get(key)!.balancing
     const { zone, tracks, shadow } = upstream
     const seats = seatsOf(plan, upstream)
-    groups.set(key, { ...sharedOf(zone, tracks), seats, shadow: shadow && sharedShadow(shadow.upstream) })
+    groups.set(key, {
+      ...sharedOf(zone, tracks),
+      seats,
+      shadow: shadow && sharedShadow(shadow.upstream),
+      sessions: upstream.sessions?.table.share(),
+    })
   }
   const shared = (zones: ReadonlyMap<string, ServerZone>) =>
     new Map(Array.from(zones, ([name, zone]) => [name, zone.share()]))
@@ -235,6 +266,11 @@ export class JoinedMemory implements Memory {
 
   tracks(plan: Plan): ReadonlyMap<string, Track> {
     return tracksFrom(this.#group(plan).tracks)
+  }
+
+  sessions(plan: Plan): Sessions | undefined {
+    const { sessions } = this.#group(plan)
+    return sessions && Sessions.attach(sessions)
   }
 
   #zone(shared: SharedZone): Zone {

@@ -263,6 +263,7 @@ class Run {
     const attempt = new Attempt(upstream, undefined, monotonic(), '')
     attempt.ending = 'no_live'
     attempt.status = 502
+    attempt.sticky = this.#selection.stickiness
     call.attempts.push(attempt)
     call.denial = denial
     attempt.detail = this.#detail(denial)

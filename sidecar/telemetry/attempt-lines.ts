@@ -5,6 +5,7 @@ import type { Attempt } from '../../feedback/outcome.ts'
 import { stableTrack } from '../../feedback/track.ts'
 import { onAttempt } from './channels.ts'
 import { type ErrorLog, errorLog, type Level } from './error-log.ts'
+import { logGroups } from './group-lines.ts'
 import { escapeText } from './log-format.ts'
 import { systemError } from './system-error.ts'
 
@@ -128,7 +129,7 @@ export function describeState({ upstream, peer, state, fails, downtimeMs, heard 
 }
 
 /**
- * Writes a line of every failed attempt, and of every change of a peer's state.
+ * Writes a line of every failed attempt, of every change of a peer's state, and what group-lines.ts has.
  * @returns stops that
  */
 export function logAttempts(log: ErrorLog = errorLog): () => void {
@@ -144,8 +145,10 @@ export function logAttempts(log: ErrorLog = errorLog): () => void {
     log.log(line.level, line.text)
   }
   peerStateChannel.subscribe(hear)
+  const stopGroups = logGroups(log)
   return () => {
     stop()
+    stopGroups()
     peerStateChannel.unsubscribe(hear)
   }
 }
