@@ -33,7 +33,7 @@ export function planOf(block: UpstreamBlock, hosts: Hosts = {}): Plan {
       }
     })
   })
-  return { name: 'app', block, wanted, fleet: false }
+  return { name: 'app', kind: 'http', block, wanted, fleet: false }
 }
 
 /** What fits, as the program has it. */
