@@ -1,4 +1,4 @@
-import { probeKinds } from '../../probes/kinds.ts'
+import { probeKinds, streamProbeKinds } from '../../probes/kinds.ts'
 import type { ProbeKind } from '../../probes/probe.ts'
 import { isFlag, objectShape } from './args.ts'
 import type { Context, Directive } from './directive.ts'
@@ -55,7 +55,8 @@ function table(directives: readonly Directive[]): string {
 /** What a title has to say beside its directives. */
 function more(title: string): string {
   if (title === 'Fleet') return `\n\n${fleetText}`
-  return title === 'Probes' ? `\n\n${probeText}\n\n${probeTypes()}` : ''
+  const types = `${probeTypes(probeKinds)}\n\nIn \`stream\`:\n\n${probeTypes(streamProbeKinds)}`
+  return title === 'Probes' ? `\n\n${probeText}\n\n${types}` : ''
 }
 
 const fleetText = `Several URLs are ways to one Redis: its sentinels with \`sentinel=NAME\`, which names the master, or nodes with \`cluster\`. With
@@ -91,8 +92,7 @@ With \`scope=fleet\` one instance asks for all, and all learn what it found; wit
 \`fleet\`, unless there is no \`fleet\`, the group is out of it, a peer is on this host, the type is \`backlog\`, or the group's method learns from
 the answers of probes.`
 
-function probeTypes(): string {
-  const kinds: readonly ProbeKind[] = probeKinds
+function probeTypes(kinds: readonly ProbeKind[]): string {
   const rows = kinds.map(({ name, summary, args, http }) => {
     const own = Object.entries(shapeOf(args).properties ?? {}).map(
       ([word, shape]) => `${code(`${word}=${valueText(shape)}`)}: ${shape.description ?? ''}`,

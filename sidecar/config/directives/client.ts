@@ -13,7 +13,7 @@ export const clientDirectives = [
   directive({
     name: 'listen',
     in: ['server'],
-    doc: 'Address, port or Unix socket to accept requests on.',
+    doc: 'Address, port or Unix socket to accept requests on; with `proxy_protocol` each connection begins with a PROXY header.',
     default: '*:80',
     args: Type.Object({
       address: line,

@@ -15,7 +15,7 @@ export const streamDirectives = [
   directive({
     name: 'listen',
     in: ['stream server'],
-    doc: 'Address and port, or Unix socket, to accept connections on, or datagrams with `udp`.',
+    doc: 'Address and port, or Unix socket, to accept connections on, or datagrams with `udp`; with `proxy_protocol` each connection begins with a PROXY header.',
     args: Type.Object({
       address: line,
       udp: Type.Optional(flag),

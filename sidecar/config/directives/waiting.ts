@@ -9,8 +9,8 @@ export const waitingDirectives = [
   directive({
     name: 'queue',
     in: ['upstream'],
-    doc: 'How many requests may wait in each thread when no peer is ready, and for how long.',
-    default: 'none; timeout=60s',
+    doc: 'How many requests may wait in each thread when no peer is ready, and for how long. Without this line none.',
+    default: 'timeout=60s',
     args: Type.Object({ number: integer(1), timeout: Type.Optional(time) }),
     words: ['number'],
     wrong: (number) => `invalid value "${number}" in "queue" directive`,
