@@ -58,6 +58,8 @@ export function programFacts(program: ProgramView): Facts {
     upstreams: () => (program.running ? upstreamFacts(program.running, program.removed, program.prober) : []),
     serverZones: () => program.running?.serverZones ?? new Map(),
     locationZones: () => program.running?.locationZones ?? new Map(),
+    streamZones: () => program.running?.streamZones ?? new Map(),
+    resolvers: () => [],
     fleet: () => program.fleet,
     runtime: () => program.runtime,
     ready: () => program.phase === 'ready',

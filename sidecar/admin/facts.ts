@@ -5,6 +5,7 @@ import type { RetryBudget } from '../../feedback/policy.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
+import type { ResolverFacts } from './resolver-facts.ts'
 import type { RuntimeFacts } from './runtime-facts.ts'
 
 /**
@@ -26,11 +27,15 @@ export interface Facts {
   connections(): Connections
   /** Threads that serve now, and how many have died and were replaced. */
   threads(): { readonly running: number; readonly replaced: number }
-  /** Every HTTP group, with or without `zone`, in configuration order. */
+  /** Every group, with or without `zone`, in configuration order: those of `http`, and then those of `stream`. */
   upstreams(): Iterable<UpstreamFacts>
   /** `status_zone` of servers and of locations, by name, in configuration order. */
   serverZones(): ReadonlyMap<string, ServerZone>
   locationZones(): ReadonlyMap<string, ServerZone>
+  /** The same of servers in `stream`, whose sessions they count. */
+  streamZones(): ReadonlyMap<string, ServerZone>
+  /** Who looks up names that are followed; none in threads that leave that to another. */
+  resolvers(): Iterable<ResolverFacts>
   /** What instances share; undefined where no fleet is configured, and in threads that leave that to another. */
   fleet(): FleetFacts | undefined
   /** What was changed of groups since the start, and how to; undefined in threads that leave that to another. */
@@ -105,6 +110,35 @@ export interface UpstreamFacts {
   readonly probed: boolean
   /** What each probe knows of a peer; empty where none asks it, and in threads that leave that to another. */
   probes(peer: Peer): readonly ProbeFacts[]
+  /** `service=` of the line that a peer comes from; undefined where it has none. */
+  service(peer: Peer): string | undefined
+  /** How sessions are bound to its peers; undefined where they are not. */
+  readonly sticky: StickyFacts | undefined
+  /** Undefined where requests for which nobody is ready do not wait. */
+  readonly queue: QueueFacts | undefined
+  /** Undefined where requests try the primaries first, whatever happened. */
+  readonly backupSwitch: SwitchFacts | undefined
+}
+
+/** How sessions are bound to peers. The sessions that are learnt are in `upstream.sessions`. */
+export interface StickyFacts {
+  readonly mode: 'cookie' | 'route' | 'learn'
+  /** Whether a request whose peer cannot take it is refused instead of going elsewhere. */
+  readonly strict: boolean
+}
+
+/** The queue of a group. */
+export interface QueueFacts {
+  /** Most requests that wait in each thread. */
+  readonly number: number
+  /** How long each waits at most, milliseconds. */
+  readonly timeout: number
+}
+
+/** `backup_switch` of a group. */
+export interface SwitchFacts {
+  /** How long after a switch the primaries are tried again, milliseconds; undefined: not before the backups have nobody. */
+  readonly after: number | undefined
 }
 
 /** How a group's requests are split over its tracks. */

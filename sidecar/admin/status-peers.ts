@@ -23,7 +23,7 @@ export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
     return shares[list][at] ?? 0
   }
   function* entries(peer: Peer, state: PeerState, extras: () => Iterable<Entry>): Generator<Entry> {
-    yield* peerEntries(peer, state, group.probed, now)
+    yield* peerEntries(group, peer, state, now)
     yield ['evenkeel', extras]
     const heard = fleet?.peer(upstream, peer)
     if (heard) yield ['fleet', () => fleetPeerEntries(heard)]
@@ -39,7 +39,7 @@ export function* peers(group: UpstreamFacts, facts: Facts): Generator<Entry> {
     yield [peer.name, () => entries(peer, peerState(peer, now), extras)]
   }
   for (const peer of retiredOf(upstream)) {
-    const extras = (): Entry[] => [['retired', true], ...observed(peer, now)]
+    const extras = (): Entry[] => [['retired', true], ...observed(group, peer, now)]
     yield [peer.name, () => entries(peer, 'draining', extras)]
   }
 }
@@ -60,11 +60,14 @@ function* changeEntries({ value, file, at, by }: Change): Generator<Entry> {
 }
 
 /** What Angie tells of a peer. */
-function* peerEntries(peer: Peer, state: PeerState, probed: boolean, now: number): Generator<Entry> {
+function* peerEntries(group: UpstreamFacts, peer: Peer, state: PeerState, now: number): Generator<Entry> {
   const { zone, index, options } = peer
   const numbers = zone.peers
+  const { kind } = group.upstream
   const whole = (ms: number) => (ms > 0 ? Math.max(1, Math.round(ms)) : 0)
   yield ['server', peer.server]
+  const service = group.service(peer)
+  if (service !== undefined) yield ['service', service]
   yield ['backup', options.backup]
   yield ['weight', options.weight]
   yield ['state', state]
@@ -79,7 +82,7 @@ function* peerEntries(peer: Peer, state: PeerState, probed: boolean, now: number
     },
   ]
   if (options.max_conns > 0) yield ['max_conns', options.max_conns]
-  yield ['responses', () => responses(zone, index)]
+  if (kind === 'http') yield ['responses', () => responses(zone, index)]
   yield [
     'data',
     () => [
@@ -96,12 +99,27 @@ function* peerEntries(peer: Peer, state: PeerState, probed: boolean, now: number
       const since = numbers.downstartWallAt[index]!
       if (since > 0) yield ['downstart', new Date(since)]
       // 0 says that there is no data, so a peer that answers within half a millisecond shows 1.
-      yield ['header_time', whole(numbers.headerTime[index]!)]
-      yield ['response_time', whole(numbers.responseTime[index]!)]
-      if (probed) yield ['probes', () => probes(peer)]
+      for (const [key, ms] of times(peer, kind)) yield [key, whole(ms)]
+      if (group.probed) yield ['probes', () => probes(peer)]
     },
   ]
   yield ['sid', options.sid]
+}
+
+/** Its moving averages, by the names that Angie has for them; milliseconds. */
+function times({ zone, index }: Peer, kind: 'http' | 'stream'): (readonly [key: string, ms: number])[] {
+  const { connectTime, headerTime, responseTime } = zone.peers
+  if (kind === 'http') {
+    return [
+      ['header_time', headerTime[index]!],
+      ['response_time', responseTime[index]!],
+    ]
+  }
+  return [
+    ['connect_time', connectTime[index]!],
+    ['first_byte_time', headerTime[index]!],
+    ['last_byte_time', responseTime[index]!],
+  ]
 }
 
 function* probes({ zone, index }: Peer): Generator<Entry> {
@@ -128,7 +146,7 @@ function* peerExtras(group: UpstreamFacts, peer: Peer, now: number, share: numbe
   if (excluded !== undefined) yield ['excluded', excluded]
   const expected = group.expected(peer, now)
   if (expected !== undefined) yield ['expected', rounded(expected)]
-  yield* observed(peer, now)
+  yield* observed(group, peer, now)
   const told = reporting(peer, group.upstream, now)
   if (told !== undefined) yield ['report', () => reports(peer, told)]
   if (group.probed) yield ['probes', () => outages(group, peer, now)]
@@ -179,13 +197,12 @@ function* reports({ zone, index }: Peer, { value, age, counts }: Reporting): Gen
 }
 
 /** What the zone says of a peer beyond Angie's fields. Times in milliseconds. */
-function* observed(peer: Peer, now: number): Generator<Entry> {
+function* observed({ upstream }: UpstreamFacts, peer: Peer, now: number): Generator<Entry> {
   const { zone, index } = peer
   const numbers = zone.peers
   yield ['avg', rounded(numbers.avg[index]!)]
   yield ['ok', rounded(numbers.ok[index]!)]
-  yield ['header_time', rounded(numbers.headerTime[index]!)]
-  yield ['response_time', rounded(numbers.responseTime[index]!)]
+  for (const [key, ms] of times(peer, upstream.kind)) yield [key, rounded(ms)]
   yield ['waiting', numbers.waiting[index]!]
   yield ['waiting_age', rounded(waitingAge(peer, now))]
   yield ['explored', numbers.explored[index]!]

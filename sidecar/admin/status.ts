@@ -1,11 +1,10 @@
-import { denialReasons } from '../../feedback/reasons.ts'
-import type { ServerZone } from '../../feedback/server-zone.ts'
-import type { Zone } from '../../feedback/zone.ts'
 import { type Answer, answer, uncached } from './answer.ts'
-import type { Facts, UpstreamFacts } from './facts.ts'
-import { fleetEntries, fleetGroupEntries } from './status-fleet.ts'
+import type { Facts } from './facts.ts'
+import { fleetEntries } from './status-fleet.ts'
+import { groups } from './status-groups.ts'
 import { statusJson } from './status-json.ts'
-import { peers } from './status-peers.ts'
+import { resolvers } from './status-resolvers.ts'
+import { clientZones, sessionZones } from './status-zones.ts'
 import { type Branch, type Entry, empty, find, type Node } from './tree.ts'
 
 /**
@@ -70,8 +69,8 @@ export function statusTree(facts: Facts, address: string): Branch {
     ]
     yield ['slabs', empty]
     yield ['http', () => http(facts)]
-    yield ['resolvers', empty]
-    yield ['stream', () => ['server_zones', 'limit_conns', 'upstreams'].map((key): Entry => [key, empty])]
+    yield ['resolvers', () => resolvers(facts.resolvers())]
+    yield ['stream', () => stream(facts)]
     const fleet = facts.fleet()
     if (fleet) yield ['fleet', () => fleetEntries(fleet)]
   }
@@ -99,80 +98,14 @@ function http(facts: Facts): Entry[] {
     ['caches', empty],
     ['limit_conns', empty],
     ['limit_reqs', empty],
-    ['upstreams', () => groups(facts)],
+    ['upstreams', () => groups(facts, 'http')],
   ]
 }
 
-function* clientZones(zones: ReadonlyMap<string, ServerZone>, ofServers: boolean): Generator<Entry> {
-  for (const [name, zone] of zones) {
-    yield [
-      name,
-      () => [
-        [
-          'requests',
-          () => [
-            ['total', zone.total],
-            ...(ofServers ? ([['processing', zone.processing]] satisfies Entry[]) : []),
-            ['discarded', zone.discarded],
-          ],
-        ],
-        [
-          'responses',
-          () => [...zone.responses].sort((a, b) => a[0] - b[0]).map(([code, n]) => [String(code), n]),
-        ],
-        [
-          'data',
-          () => [
-            ['received', zone.received],
-            ['sent', zone.sent],
-          ],
-        ],
-      ],
-    ]
-  }
-}
-
-function* groups(facts: Facts): Generator<Entry> {
-  for (const group of facts.upstreams()) {
-    yield [
-      group.upstream.name,
-      function* () {
-        yield ['peers', () => peers(group, facts)]
-        yield ['keepalive', group.upstream.zone.get('keepalive')]
-        if (group.upstream.queue) yield ['queue', () => queueEntries(group.upstream.zone)]
-        yield ['evenkeel', () => groupExtras(group)]
-        const shared = facts.fleet()?.upstream(group.upstream)
-        if (shared) yield ['fleet', () => fleetGroupEntries(shared)]
-      },
-    ]
-  }
-}
-
-/** What Angie tells of a group's queue. */
-function queueEntries(zone: Zone): Entry[] {
+function stream(facts: Facts): Entry[] {
   return [
-    ['queued', zone.get('queued')],
-    ['waiting', zone.get('queueWaiting')],
-    ['dropped', zone.get('queueDropped')],
-    ['timedout', zone.get('queueTimedout')],
-    ['overflows', zone.get('queueOverflows')],
-  ]
-}
-
-function* groupExtras(group: UpstreamFacts): Generator<Entry> {
-  const { zone, method } = group.upstream
-  yield ['method', method]
-  yield ['requests', zone.get('requests')]
-  yield ['tries', zone.get('tries')]
-  yield ['retries', zone.get('retries')]
-  yield ['retries_waiting', zone.get('retriesWaiting')]
-  yield [
-    'denials',
-    function* () {
-      for (const [d, reason] of denialReasons.entries()) {
-        const count = zone.denials[d]!
-        if (count > 0) yield [reason, count]
-      }
-    },
+    ['server_zones', () => sessionZones(facts.streamZones())],
+    ['limit_conns', empty],
+    ['upstreams', () => groups(facts, 'stream')],
   ]
 }

@@ -32,6 +32,7 @@ import { type Draft, draftGroups, followedNames, type Plan, planGroups } from '.
 import { buildProbes } from './probes.ts'
 import { buildRouter } from './routes.ts'
 import { declareNames } from './scripts.ts'
+import { waysOf } from './ways.ts'
 
 /** Everything that one configuration is at run time. */
 export interface Running {
@@ -246,7 +247,7 @@ export function upstreamFacts(
 }
 
 function factsOf(
-  { balancing }: LiveGroup,
+  { balancing, plan }: LiveGroup,
   running: Running | undefined,
   asking: Asking | undefined,
 ): UpstreamFacts {
@@ -265,6 +266,7 @@ function factsOf(
     budgets: () => (running ? budgetsOf(running, upstream.name) : []),
     probed: running?.probes.some((probe) => probe.upstream === upstream) ?? false,
     probes: (peer) => asking?.about(peer) ?? [],
+    ...waysOf(plan),
   }
 }
 

@@ -4,6 +4,7 @@ import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
 import { type Learning, Upstream } from '../../../feedback/upstream.ts'
 import { Zone } from '../../../feedback/zone.ts'
 import type { Facts, Reloaded, ShadowFacts, UpstreamFacts } from '../../../sidecar/admin/facts.ts'
+import type { ResolverFacts } from '../../../sidecar/admin/resolver-facts.ts'
 import type { RuntimeFacts } from '../../../sidecar/admin/runtime-facts.ts'
 
 /** 2026-11-30T01:54:49.728Z */
@@ -39,6 +40,12 @@ interface GroupSketch {
   probes?: UpstreamFacts['probes']
   split?: UpstreamFacts['split']
   shadow?: UpstreamFacts['shadow']
+  kind?: 'http' | 'stream'
+  service?: UpstreamFacts['service']
+  sticky?: UpstreamFacts['sticky']
+  queue?: UpstreamFacts['queue']
+  backupSwitch?: UpstreamFacts['backupSwitch']
+  sessions?: Upstream['sessions']
 }
 
 /** A group of peers by name, with shares equal among those that are ready. */
@@ -56,12 +63,14 @@ export function group(
 export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}): UpstreamFacts {
   const upstream = new Upstream({
     name: zone.name,
+    kind: more.kind ?? 'http',
     zone,
     peers: all.filter((peer) => !peer.options.backup),
     backups: all.filter((peer) => peer.options.backup),
     method: more.learning ? 'least_time' : 'round_robin',
     learning: more.learning,
     responseTimeFactor: 0.9,
+    sessions: more.sessions,
   })
   const why = (peer: Peer, now: number) => exclusion(peer, upstream.single, now)
   const even = (peers: readonly Peer[], now: number) => {
@@ -79,6 +88,10 @@ export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}
     budgets: more.budgets ?? (() => []),
     probed: more.probes !== undefined,
     probes: more.probes ?? (() => []),
+    service: more.service ?? (() => undefined),
+    sticky: more.sticky,
+    queue: more.queue,
+    backupSwitch: more.backupSwitch,
   }
 }
 
@@ -152,6 +165,30 @@ export function runtime(over: Partial<RuntimeFacts> = {}): RuntimeFacts {
   }
 }
 
+/** A resolver that has looked up some names, with whatever differs. */
+export function resolver(over: Partial<ResolverFacts> = {}): ResolverFacts {
+  return {
+    zone: undefined,
+    servers: ['10.0.0.53:53'],
+    counts: {
+      queries: { name: 7, srv: 2, addr: 0 },
+      sent: { a: 7, aaaa: 6, srv: 2, ptr: 0 },
+      responses: {
+        success: 9,
+        timedout: 1,
+        format_error: 0,
+        server_failure: 3,
+        not_found: 2,
+        unimplemented: 0,
+        refused: 0,
+        other: 0,
+      },
+    },
+    names: [],
+    ...over,
+  }
+}
+
 /** Facts of a program that runs, with whatever differs. */
 export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[] } = {}): Facts {
   const { groups = [], ...rest } = over
@@ -167,6 +204,8 @@ export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[]
     upstreams: () => groups,
     serverZones: () => new Map(),
     locationZones: () => new Map(),
+    streamZones: () => new Map(),
+    resolvers: () => [],
     fleet: () => undefined,
     runtime: () => undefined,
     ready: () => true,
