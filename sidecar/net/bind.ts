@@ -83,7 +83,8 @@ const errorTexts: Readonly<Record<string, string>> = {
   ENOENT: '2: No such file or directory',
 }
 
-function listenError(key: string, error: NodeJS.ErrnoException): ListenError {
+/** An error of listening, in nginx's words. */
+export function listenError(key: string, error: NodeJS.ErrnoException): ListenError {
   return new ListenError(
     `bind() to ${key.replace(/^\*/, '0.0.0.0')} failed (${errorTexts[error.code ?? ''] ?? error.message})`,
   )

@@ -114,8 +114,9 @@ export interface Ends {
 /**
  * The header that tells a peer between whom a connection was; `UNKNOWN`, or `LOCAL`, where one end has no such address,
  * as on a Unix socket.
+ * @param datagrams whether it is UDP, which version 1 has no word for
  */
-export function proxyHeader(version: 'v1' | 'v2', ends: Ends): Buffer {
+export function proxyHeader(version: 'v1' | 'v2', ends: Ends, datagrams = false): Buffer {
   let from = addressBytes(ends.remoteAddr)
   let to = addressBytes(ends.serverAddr)
   if (from === undefined || to === undefined) {
@@ -134,7 +135,8 @@ export function proxyHeader(version: 'v1' | 'v2', ends: Ends): Buffer {
       'latin1',
     )
   }
-  const head = Buffer.from([0x21, from.length === 4 ? 0x11 : 0x21, 0, 2 * from.length + 4])
+  const family = (from.length === 4 ? 0x10 : 0x20) + (datagrams ? 2 : 1)
+  const head = Buffer.from([0x21, family, 0, 2 * from.length + 4])
   const ports = Buffer.alloc(4)
   ports.writeUInt16BE(fromPort, 0)
   ports.writeUInt16BE(toPort, 2)

@@ -1,5 +1,5 @@
 import { Call } from '../../feedback/call.ts'
-import { Peer, type ServerOptions } from '../../feedback/peer.ts'
+import { type Address, Peer, type ServerOptions } from '../../feedback/peer.ts'
 import type { Shadow } from '../../feedback/shadow.ts'
 import { type Learning, Upstream } from '../../feedback/upstream.ts'
 import { Zone } from '../../feedback/zone.ts'
@@ -8,7 +8,9 @@ import { Clock } from './clock.ts'
 import { seeded } from './dice.ts'
 
 /** A peer to make: its weight alone, or what differs from nginx's defaults, and `server` as written. */
-export type PeerSketch = number | (Partial<ServerOptions> & { readonly server?: string })
+export type PeerSketch =
+  | number
+  | (Partial<ServerOptions> & { readonly server?: string; readonly address?: Address })
 
 const defaults: ServerOptions = {
   weight: 1,
@@ -50,14 +52,15 @@ export function group(
   const zone = new Zone(more.name ?? 'backend', Math.max(1, sketches.length + backups.length))
   const make = (sketch: PeerSketch, position: number, backup: boolean): Peer => {
     const index = zone.allocate()!
-    const { server, ...options } = typeof sketch === 'number' ? { weight: sketch, server: undefined } : sketch
+    const { server, address, ...options } =
+      typeof sketch === 'number' ? { weight: sketch, server: undefined, address: undefined } : sketch
     const port = 8001 + position
     return new Peer(
       zone,
       index,
       server ?? `127.0.0.1:${port}`,
       nameOf(position),
-      { kind: 'tcp', host: '127.0.0.1', port },
+      address ?? { kind: 'tcp', host: '127.0.0.1', port },
       { ...defaults, backup, ...options },
     )
   }

@@ -1,0 +1,160 @@
+import type { RemoteInfo, Socket } from 'node:dgram'
+import { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
+import type { UdpBind } from '../net/bind-udp.ts'
+import { begun, ended } from './record.ts'
+import type { StreamServer } from './settings.ts'
+import type { UdpHost } from './udp-host.ts'
+import { mostQueued } from './udp-link.ts'
+import { UdpSession, type UdpSide } from './udp-session.ts'
+
+/** What a listener needs of all of them together. */
+export interface UdpOwner extends UdpHost {
+  /** @returns serial number of a session that begins; undefined when there is no room for one */
+  admit(): number | undefined
+  begun(session: UdpSession): void
+  gone(session: UdpSession): void
+}
+
+/** One address that datagrams come to, with the sessions of its clients. */
+export class UdpListener implements UdpSide {
+  readonly bind: UdpBind
+  readonly counts
+  /** What its next sessions go by. Until it is known, nobody is served. */
+  server: StreamServer | undefined
+  readonly #socket: Socket
+  readonly #owner: UdpOwner
+  /** By the address and port of their client. */
+  readonly #bound = new Map<string, UdpSession>()
+  /** Those too whose client's next datagram begins another. */
+  #sessions = 0
+  /** Whether new clients are served. */
+  #open = true
+  #closed = false
+
+  constructor(bind: UdpBind, socket: Socket, owner: UdpOwner) {
+    this.bind = bind
+    this.counts = owner.counts
+    this.#socket = socket
+    this.#owner = owner
+    socket.on('message', (datagram, from) => this.#came(datagram, from))
+    // Of a datagram that could not be received or sent; the socket itself goes on.
+    socket.on('error', () => this.lost())
+  }
+
+  get port(): number {
+    return this.#closed ? 0 : this.#socket.address().port
+  }
+
+  get graceMs(): number {
+    return this.#owner.graceMs
+  }
+
+  /** Serves no new clients. The sessions that there are go on, and the socket is closed after the last. */
+  stop(): void {
+    this.#open = false
+    this.#closeWhenDone()
+  }
+
+  // What sessions need.
+
+  reply({ call, client }: UdpSession, datagram: Uint8Array): void {
+    this.#reply(call, client, datagram)
+  }
+
+  unbind(session: UdpSession): void {
+    if (this.#bound.get(session.key) === session) this.#bound.delete(session.key)
+  }
+
+  gone(session: UdpSession): void {
+    this.#sessions -= 1
+    this.#owner.gone(session)
+    this.#closeWhenDone()
+  }
+
+  expect(at: number): void {
+    this.#owner.expect(at)
+  }
+
+  lost(): void {
+    this.#owner.lost()
+  }
+
+  complain(call: Call, text: string): void {
+    this.#owner.complain(call, text)
+  }
+
+  note(call: Call, text: string): void {
+    this.#owner.note(call, text)
+  }
+
+  #came(datagram: Buffer, from: RemoteInfo): void {
+    const key = `${from.port} ${from.address}`
+    const session = this.#bound.get(key)
+    if (session !== undefined) session.take(datagram)
+    else if (this.#open && this.server !== undefined) this.#begin(datagram, from, key, this.server)
+    else this.lost()
+  }
+
+  #begin(datagram: Buffer, from: RemoteInfo, key: string, server: StreamServer): void {
+    const serial = this.#owner.admit()
+    if (serial === undefined) return
+    const call = this.#call(from, serial, server)
+    const { content } = server
+    begun(server, this)
+    const target = content.kind === 'proxy' ? content.target(call) : undefined
+    if (target?.group === undefined) {
+      call.requestLength = datagram.length
+      if (content.kind === 'return') this.#reply(call, from, Buffer.from(content.text(call), 'latin1'))
+      if (target !== undefined) {
+        call.status = target.status
+        this.complain(call, target.error)
+      }
+      ended(call, undefined, { ending: target === undefined ? 'ok' : 'aborted' }, server, this)
+      return
+    }
+    const client = { address: from.address, port: from.port }
+    const session = new UdpSession(call, client, key, target.group, server, this)
+    this.#sessions += 1
+    this.#bound.set(key, session)
+    this.#owner.begun(session)
+    session.begin(datagram)
+  }
+
+  #call({ address, port }: RemoteInfo, serial: number, server: StreamServer): Call {
+    const { host = '::', port: own } = this.bind.address
+    const call = new Call()
+    call.protocol = 'UDP'
+    call.method = 'UDP'
+    call.target = ''
+    call.startedAt = monotonic()
+    call.connectedAt = call.startedAt
+    call.remoteAddr = call.realipRemoteAddr = address
+    call.remotePort = call.realipRemotePort = `${port}`
+    call.serverAddr = host
+    call.serverPort = `${own || this.port}`
+    call.serverName = server.address
+    call.connection = serial
+    return call
+  }
+
+  #reply(call: Call, { address, port }: { address: string; port: number }, datagram: Uint8Array): void {
+    if (this.#closed || this.#socket.getSendQueueSize() > mostQueued) {
+      this.lost()
+      return
+    }
+    call.bytesSent += datagram.length
+    this.#socket.send(datagram, port, address, this.#sent)
+  }
+
+  /** A client that cannot be reached is not waited for: its session ends by its own rules. */
+  readonly #sent = (error: Error | null) => {
+    if (error !== null && !this.#closed) this.lost()
+  }
+
+  #closeWhenDone(): void {
+    if (this.#open || this.#closed || this.#sessions > 0) return
+    this.#closed = true
+    this.#socket.close()
+  }
+}

@@ -1,0 +1,284 @@
+import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
+import { firstByte } from '../../feedback/observe-session.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import { connectVerdict } from '../../feedback/socket-error.ts'
+import type { Group } from '../balance/pick.ts'
+import { proxyHeader } from '../net/proxy-protocol.ts'
+import { type End, ended } from './record.ts'
+import { Search } from './search.ts'
+import type { StreamServer } from './settings.ts'
+import type { UdpHost } from './udp-host.ts'
+import { type LinkOwner, UdpLink } from './udp-link.ts'
+import type { Dated } from './watch.ts'
+
+/** Where a client's datagrams come from. */
+export interface UdpClient {
+  readonly address: string
+  readonly port: number
+}
+
+/** The listener that a session belongs to. */
+export interface UdpSide extends UdpHost {
+  /** Sends to the client. */
+  reply(session: UdpSession, datagram: Uint8Array): void
+  /** The client's next datagram is not this session's any more. */
+  unbind(session: UdpSession): void
+  /** It is over and recorded. */
+  gone(session: UdpSession): void
+}
+
+/** Datagrams that may wait until the link to the peer is there: it takes no longer than a turn of the loop. */
+const mostWaiting = 64
+
+/**
+ * One client's datagrams to one peer and back, from the first until it is over: when the peer has answered as often as
+ * it was to, when nothing has passed for too long, or when the system says that nobody is there. That word comes after
+ * a datagram was sent, so no other peer is asked: the client's next datagram begins another session.
+ */
+export class UdpSession implements LinkOwner, Dated {
+  readonly call: Call
+  readonly client: UdpClient
+  /** By what the listener finds it. */
+  readonly key: string
+  readonly #server: StreamServer
+  readonly #side: UdpSide
+  readonly #search: Search
+  #attempt: Attempt | undefined
+  #link: UdpLink | undefined
+  #waiting: Uint8Array[] = []
+  /** What was sent first, as long as it is not known that the system has taken it. */
+  #unproven: Uint8Array[] | undefined
+  #requests = 0
+  #responses = 0
+  /** When something passed last, and when an answer did; monotonic milliseconds, 0: never. */
+  #lastAt: number
+  #answeredAt = 0
+  /** Since when the peer owes an answer; undefined: it owes none that is known of. */
+  #owedAt: number | undefined
+  /** When it is to be ended, whatever passes; monotonic milliseconds. */
+  #endAt = Number.POSITIVE_INFINITY
+  #bound = true
+  #over = false
+
+  /** @param call begun, with the addresses of the client */
+  constructor(call: Call, client: UdpClient, key: string, group: Group, server: StreamServer, side: UdpSide) {
+    this.call = call
+    this.client = client
+    this.key = key
+    this.#server = server
+    this.#side = side
+    this.#lastAt = call.startedAt
+    this.#search = new Search(group, call, server.settings.retry)
+  }
+
+  /** Takes its first datagram and goes to a peer with it. */
+  begin(datagram: Uint8Array): void {
+    this.take(datagram)
+    this.#next()
+    this.#side.expect(this.due)
+  }
+
+  /** A datagram came from the client. */
+  take(datagram: Uint8Array): void {
+    const { requests, responses } = this.#server.settings
+    this.#lastAt = monotonic()
+    this.#requests += 1
+    this.call.requestLength += datagram.length
+    if (responses !== undefined && responses > 0) this.#owedAt ??= this.#lastAt
+    if (this.#link?.connected) this.#send(datagram)
+    else if (this.#waiting.length < mostWaiting) this.#waiting.push(datagram)
+    else this.dropped(0, undefined)
+    if (requests > 0 && this.#requests >= requests) this.#unbind()
+  }
+
+  /** Whether the session is with one of these peers. */
+  isWith(peers: readonly Peer[]): boolean {
+    const peer = this.#attempt?.peer
+    // A reload makes the objects of all peers anew, also of those that stay.
+    return (
+      peer !== undefined && peers.some((one) => one.name === peer.name && one.zone.name === peer.zone.name)
+    )
+  }
+
+  /**
+   * The next moment at which it is over unless something passes before. Where an answer is owed it is that answer which
+   * is waited for, however much the client goes on to send.
+   */
+  get due(): number {
+    return Math.min(this.#endAt, (this.#owedAt ?? this.#lastAt) + this.#server.settings.timeout)
+  }
+
+  /** The moment has come. */
+  late(now: number): void {
+    if (this.#endAt <= now) this.end()
+    else if (this.#owedAt === undefined) this.#conclude({ ending: 'ok', detail: 'idle' })
+    else {
+      const detail = `${this.#responses} of ${this.#expected} answers came in time`
+      this.#fail({ ending: 'timeout', reason: 'timeout_read', detail })
+    }
+  }
+
+  /** Whether nothing is under way: no answer is owed, and nothing has passed for so long, milliseconds. */
+  quiet(now: number, ms: number): boolean {
+    return this.#owedAt === undefined && this.#link?.unsent === 0 && now - this.#lastAt >= ms
+  }
+
+  /** Ends it after so many milliseconds. */
+  endLater(ms: number): void {
+    this.#endAt = monotonic() + ms
+    this.#side.expect(this.#endAt)
+  }
+
+  /** Ends it from here. An answer that is still owed says nothing of the peer. */
+  end(): void {
+    if (this.#owedAt === undefined) this.#conclude({ ending: 'ok', detail: 'ended from here' })
+    else {
+      this.call.denial ??= 'shutdown'
+      this.call.status = 502
+      this.#conclude({ ending: 'aborted', reason: 'client_abort', detail: 'ended from here' })
+    }
+  }
+
+  // What the link tells.
+
+  connected(): void {
+    const { proxyProtocol } = this.#server.settings
+    const first = this.#waiting
+    this.#unproven = first
+    this.#waiting = []
+    for (const [i, datagram] of first.entries()) {
+      const header = i === 0 && proxyProtocol ? proxyHeader(proxyProtocol, this.call, true) : undefined
+      this.#send(header ? Buffer.concat([header, datagram]) : datagram)
+    }
+    // It has left meanwhile.
+    if (this.#attempt?.peer?.dismissed) this.endLater(this.#side.graceMs)
+  }
+
+  answered(datagram: Buffer): void {
+    const now = monotonic()
+    const attempt = this.#attempt!
+    this.#lastAt = now
+    this.#answeredAt = now
+    this.#responses += 1
+    attempt.bytesReceived += datagram.length
+    if (attempt.headerMs === undefined) {
+      // There is no connection that could have been there before.
+      attempt.accepted = true
+      firstByte(attempt, this.call, now)
+    }
+    if (this.#owedAt !== undefined) this.#owedAt = this.#responses >= this.#expected ? undefined : now
+    this.#side.reply(this, datagram)
+    this.#check()
+  }
+
+  sent(): void {
+    this.#unproven = undefined
+    this.#check()
+  }
+
+  /** One of the client's datagrams goes nowhere, and nobody owes an answer to it. */
+  dropped(length: number, why: string | undefined): void {
+    if (why) this.#side.note(this.call, `a datagram of ${length} bytes could not be sent: ${why}`)
+    this.#side.lost()
+    if (this.#attempt) this.#attempt.bytesSent -= length
+    this.#requests -= 1
+    if (this.#responses >= this.#expected) this.#owedAt = undefined
+    this.#check()
+  }
+
+  broken(error: NodeJS.ErrnoException): void {
+    const back = this.#unproven
+    const { ending, reason, local } = connectVerdict(error)
+    const failure = { ending, reason, local, detail: error.message }
+    if (!this.#link?.connected) this.#unreachable(failure)
+    // That somebody refused shows that something was sent.
+    else if (back !== undefined && error.code !== 'ECONNREFUSED' && this.#responses === 0) {
+      this.#waiting = back
+      this.#attempt!.bytesSent = 0
+      this.#unreachable(failure)
+    } else if (local) {
+      this.call.status = 502
+      this.#conclude(failure)
+    } else this.#fail(failure)
+  }
+
+  #next(): void {
+    const attempt = this.#search.next()
+    this.#attempt = attempt
+    if (attempt?.peer === undefined) {
+      this.call.status = 502
+      this.#conclude({ ending: 'aborted' })
+      return
+    }
+    const { address } = attempt.peer
+    if (address.kind === 'tcp') {
+      this.#link = new UdpLink(address.host, address.port, this)
+      return
+    }
+    const detail = 'datagrams cannot be sent to a Unix-domain socket'
+    this.#unreachable({ ending: 'error', reason: 'unreachable', local: true, detail })
+  }
+
+  /** Nothing has left this machine for the peer: another one may be asked. */
+  #unreachable(failure: Required<End> & { readonly local: boolean }): void {
+    this.#letGo()
+    if (this.#search.failed(this.#attempt!, failure)) this.#next()
+    else {
+      this.call.status = 502
+      this.#conclude({ ending: 'aborted' })
+    }
+  }
+
+  #send(datagram: Uint8Array): void {
+    this.#attempt!.bytesSent += datagram.length
+    this.#link?.send(datagram)
+  }
+
+  /** Answers that the peer has to what was sent, if it is known how many it gives. */
+  get #expected(): number {
+    return (this.#server.settings.responses ?? 0) * this.#requests
+  }
+
+  /** Whether it is over, as nginx has it: once all that was to be sent was, and answered as often as was said. */
+  #check(): void {
+    const { requests, responses } = this.#server.settings
+    if (this.#over || responses === undefined || (requests > 0 && this.#requests < requests)) return
+    if (this.#responses < this.#expected || this.#waiting.length > 0 || this.#link?.unsent !== 0) return
+    this.#conclude({ ending: 'ok' })
+  }
+
+  #fail(end: End): void {
+    this.#attempt!.failed = true
+    this.call.status = 502
+    this.#conclude(end)
+  }
+
+  #conclude(end: End): void {
+    if (this.#over) return
+    this.#over = true
+    this.#waiting = []
+    const attempt = this.#attempt
+    if (attempt !== undefined && end.ending === 'ok' && this.#answeredAt > 0) {
+      // The pause that showed that it was over is no part of it.
+      attempt.responseMs = this.#answeredAt - attempt.startedAt
+    }
+    this.#letGo()
+    this.#unbind()
+    ended(this.call, attempt, end, this.#server, this.#side)
+    this.#side.gone(this)
+  }
+
+  #letGo(): void {
+    this.#link?.close()
+    this.#link = undefined
+    this.#unproven = undefined
+  }
+
+  #unbind(): void {
+    if (!this.#bound) return
+    this.#bound = false
+    this.#side.unbind(this)
+  }
+}

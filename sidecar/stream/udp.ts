@@ -1,0 +1,147 @@
+import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
+import type { Peer } from '../../feedback/peer.ts'
+import { bindUdp, type UdpBind } from '../net/bind-udp.ts'
+import type { StreamNews, StreamSharing } from './listener.ts'
+import type { StreamServer } from './settings.ts'
+import { UdpListener, type UdpOwner } from './udp-listener.ts'
+import type { UdpSession } from './udp-session.ts'
+import { Watch } from './watch.ts'
+
+/** A session in which nothing has passed for so long, milliseconds, is not waited for at the end of the program. */
+const quietMs = 1000
+
+/** What is told to the rest of the program. */
+export interface UdpNews extends StreamNews {
+  /** A datagram was not passed on. */
+  lost(): void
+}
+
+/** The UDP side of `stream`: all addresses that datagrams come to in this thread. */
+export class UdpListeners implements UdpOwner {
+  readonly counts
+  graceMs = 30_000
+  readonly #sharing: StreamSharing
+  readonly #limit: number
+  readonly #news: UdpNews
+  readonly #open = new Map<string, UdpListener>()
+  readonly #sessions = new Set<UdpSession>()
+  readonly #watch = new Watch(this.#sessions)
+  #stopped = false
+
+  /** @param limit most connections and sessions of clients at once, those of all threads and of `http` together */
+  constructor(sharing: StreamSharing, limit: number, news: UdpNews) {
+    this.counts = sharing.tally.own
+    this.#sharing = sharing
+    this.#limit = limit
+    this.#news = news
+  }
+
+  /** Addresses listened on, with the port that was taken where port 0 was asked for. */
+  addresses(): string[] {
+    return [...this.#open.values()].map(({ bind, port }) => bind.key.replace(/:\d+$/, `:${port}`))
+  }
+
+  /**
+   * Listens on what is wanted: new addresses are opened first, those that stay are left alone, and those that are gone
+   * take no new clients; their sessions go on. When one cannot be opened, everything stays as it was. Datagrams that
+   * come before `use` are lost.
+   * @throws ListenError
+   */
+  async apply(binds: readonly UdpBind[]): Promise<void> {
+    const opened: UdpListener[] = []
+    try {
+      for (const bind of binds) {
+        if (this.#open.has(bind.key)) continue
+        const socket = await bindUdp(bind, this.#sharing.threads > 1)
+        opened.push(new UdpListener(bind, socket, this))
+      }
+    } catch (error) {
+      for (const listener of opened) listener.stop()
+      throw error
+    }
+    for (const listener of opened) this.#open.set(listener.bind.key, listener)
+    const wanted = new Set(binds.map(({ key }) => key))
+    for (const [key, listener] of this.#open) {
+      if (wanted.has(key)) continue
+      this.#open.delete(key)
+      listener.stop()
+    }
+    // The end may have come while it was opened.
+    if (this.#stopped) this.stopListening()
+  }
+
+  /** Has new sessions served so from now on; those that there are go on as they began. @param servers by address */
+  use(servers: ReadonlyMap<string, StreamServer>): void {
+    for (const [key, listener] of this.#open) listener.server = servers.get(key)
+  }
+
+  /** Takes no new clients, for good. Sessions go on. */
+  stopListening(): void {
+    this.#stopped = true
+    for (const listener of this.#open.values()) listener.stop()
+  }
+
+  /** Ends sessions that nobody uses at the moment. */
+  closeIdle(): void {
+    const now = monotonic()
+    for (const session of [...this.#sessions]) if (session.quiet(now, quietMs)) session.end()
+  }
+
+  /** Ends every session. */
+  end(): void {
+    for (const session of [...this.#sessions]) session.end()
+  }
+
+  /** The same with those to peers that a reload takes away, after `graceMs`. */
+  endOf(gone: readonly Peer[]): void {
+    if (gone.length === 0) return
+    for (const session of this.#sessions) if (session.isWith(gone)) session.endLater(this.graceMs)
+  }
+
+  /** Ends everything. */
+  destroy(): void {
+    this.stopListening()
+    this.end()
+  }
+
+  // What listeners and sessions need.
+
+  admit(): number | undefined {
+    const { threads, thread, tally } = this.#sharing
+    const { counts } = this
+    if ((threads > 1 ? tally.all().open : counts.open) >= this.#limit) {
+      counts.dropped += 1
+      this.#news.dropped()
+      return undefined
+    }
+    counts.accepted += 1
+    // Serial numbers are the process's: each thread has every so manieth.
+    return thread + 1 + (counts.accepted - 1) * threads
+  }
+
+  begun(session: UdpSession): void {
+    this.#sessions.add(session)
+    this.counts.open += 1
+  }
+
+  gone(session: UdpSession): void {
+    if (this.#sessions.delete(session)) this.counts.open -= 1
+  }
+
+  expect(at: number): void {
+    this.#watch.expect(at)
+  }
+
+  lost(): void {
+    this.#news.lost()
+  }
+
+  complain(call: Call, text: string): void {
+    this.#news.complain(call, text)
+  }
+
+  note(call: Call, text: string): void {
+    this.#news.note(call, text)
+  }
+}
