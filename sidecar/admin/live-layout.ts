@@ -4,6 +4,7 @@ import type { RetryBudget } from '../../feedback/policy.ts'
 import type { BudgetFacts, ProbeFacts, SplitFacts, UpstreamFacts } from './facts.ts'
 import type { words } from './live-numbers.ts'
 import { retiredOf } from './retired.ts'
+import type { Change, RuntimeFacts } from './runtime-facts.ts'
 
 /*
  * What rarely changes of what the live page shows: it is told once, and again when it changes.
@@ -35,7 +36,14 @@ export interface GroupLayout {
   readonly tracks: readonly string[]
   readonly probes: readonly ProbeLayout[]
   readonly peers: readonly PeerLayout[]
+  /** Whether servers can be added and removed. */
+  readonly open: boolean
+  /** What was changed of it while the program runs; undefined: nothing. */
+  readonly changes: readonly ChangeLayout[] | undefined
 }
+
+/** A change; see `Change`. */
+export type ChangeLayout = Omit<Change, 'upstream'>
 
 export interface SplitLayout {
   readonly percents: readonly (readonly [track: string, percent: number])[]
@@ -70,6 +78,13 @@ export interface PeerLayout {
   readonly maxFails: number
   readonly failTimeout: number
   readonly slowStart: number
+  /** What is configured, or was made of it; 0: no limit. */
+  readonly maxConns: number
+  readonly order?: 'down' | 'drain'
+  /** The text of its line, where that stands for other addresses as well. */
+  readonly line?: string
+  /** Kinds of what was changed of it. */
+  readonly changed?: readonly string[]
   readonly backup?: true
   /** The configuration has it no more. */
   readonly retired?: true
@@ -89,6 +104,7 @@ export interface Shown {
 export function lookAt(
   facts: UpstreamFacts,
   fleet: FleetFacts | undefined,
+  runtime: RuntimeFacts | undefined,
 ): { layout: GroupLayout; shown: Shown } {
   const { upstream } = facts
   const retired = retiredOf(upstream)
@@ -107,9 +123,41 @@ export function lookAt(
     budgets: kinds.map(({ ratio, min, window }, i) => ({ ratio, min, window, locations: locations[i]! })),
     tracks: [...upstream.tracks.keys()],
     probes: [...probes.values()],
-    peers: peers.map((peer, i) => peerLayout(peer, i >= peers.length - retired.length)),
+    peers: peers.map((peer, i) => {
+      const gone = i >= peers.length - retired.length
+      return { ...peerLayout(peer, gone), ...(gone ? {} : changedLayout(upstream.name, peer, runtime)) }
+    }),
+    open: runtime?.zone(upstream.name) !== undefined,
+    changes: changesOf(upstream.name, runtime),
   }
   return { layout, shown: { facts, peers, probed, probes: [...probes.keys()], budgets: kinds } }
+}
+
+function changesOf(group: string, runtime: RuntimeFacts | undefined): ChangeLayout[] | undefined {
+  const own = (runtime?.list() ?? []).filter(({ upstream }) => upstream === group)
+  if (own.length === 0) return undefined
+  return own.map(({ kind, target, whole, value, file, at, by }) => ({
+    kind,
+    target,
+    whole,
+    value,
+    file,
+    at,
+    by,
+  }))
+}
+
+function changedLayout(
+  group: string,
+  peer: Peer,
+  runtime: RuntimeFacts | undefined,
+): Pick<PeerLayout, 'line' | 'changed'> {
+  const line = runtime?.line(group, peer)
+  const changes = runtime?.of(group, peer) ?? []
+  return {
+    ...(line === undefined ? {} : { line }),
+    ...(changes.length === 0 ? {} : { changed: changes.map(({ kind }) => kind) }),
+  }
 }
 
 function splitLayout({ percents, key, variable }: SplitFacts): SplitLayout {
@@ -156,6 +204,8 @@ function peerLayout(peer: Peer, retired: boolean): PeerLayout {
     maxFails: options.max_fails,
     failTimeout: options.fail_timeout,
     slowStart: options.slow_start,
+    maxConns: options.max_conns,
+    ...(options.down ? { order: 'down' as const } : options.drain ? { order: 'drain' as const } : {}),
     ...(options.backup ? { backup: true as const } : {}),
     ...(retired ? { retired: true as const } : {}),
   }

@@ -32,8 +32,9 @@ export class LiveState {
   look(): boolean {
     const groups: GroupLayout[] = []
     const fleet = this.#facts.fleet()
+    const runtime = this.#facts.runtime()
     this.#shown = Array.from(this.#facts.upstreams(), (facts) => {
-      const { layout, shown } = lookAt(facts, fleet)
+      const { layout, shown } = lookAt(facts, fleet, runtime)
       groups.push(layout)
       return shown
     })

@@ -59,6 +59,8 @@ export interface RuntimeFacts {
   list(): readonly Change[]
   /** What holds of one peer. @param upstream `Upstream.name` */
   of(upstream: string, peer: { readonly name: string; readonly server: string }): readonly Change[]
+  /** The text of the peer's line, where that stands for several addresses; undefined: for this one alone. */
+  line(upstream: string, peer: { readonly name: string; readonly server: string }): string | undefined
   /** The group's `zone`, as the file names it; undefined: it has none, and peers can neither be added nor removed. */
   zone(upstream: string): string | undefined
   /** How often what was done, since the start. */

@@ -5,9 +5,15 @@ import type { Plan } from '../build/plans.ts'
 import { mistakeOf } from '../mistake.ts'
 import { type Next, Refusal } from './aim.ts'
 import { Changes, covers, type Made, type Written } from './changes.ts'
-import { misfit, type WrittenGroup } from './lines.ts'
+import { isLiteral, misfit, type WrittenGroup } from './lines.ts'
 import { revaluing } from './revalue.ts'
 import { adding, removing } from './servers.ts'
+
+/** What peers are known by. */
+interface Named {
+  readonly name: string
+  readonly server: string
+}
 
 /** A group that runs. */
 interface Group {
@@ -32,6 +38,8 @@ export interface Ground {
 /** Changes of groups while the program runs: grants wishes one after the other, and each is in force once it is granted. */
 export class Runtime implements RuntimeFacts {
   readonly #ground: Ground
+  /** Of peers whose lines stand for other hosts, their lines' texts. */
+  readonly #lines = new WeakMap<Plan, ReadonlyMap<string, string>>()
   readonly #counts = new Map<string, Map<Deed, number>>()
   #changes = new Changes()
   #last: Promise<unknown> = Promise.resolve()
@@ -60,15 +68,30 @@ export class Runtime implements RuntimeFacts {
     return this.#changes.list
   }
 
-  of(
-    upstream: string,
-    { name, server }: { readonly name: string; readonly server: string },
-  ): readonly Change[] {
+  of(upstream: string, peer: Named): readonly Change[] {
     const made = this.#changes.of(upstream)
     if (made.length === 0) return made
-    const wanted = this.#group(upstream)?.plan.wanted
-    const peer = wanted?.find((one) => one.name === name && one.server === server) ?? { name, server }
-    return made.filter((change) => covers(change, peer))
+    const line = this.#lineOf(upstream, peer)
+    return made.filter((change) => covers(change, { ...peer, line }))
+  }
+
+  line(upstream: string, peer: Named): string | undefined {
+    const line = this.#lineOf(upstream, peer)
+    return isLiteral(line) ? undefined : line
+  }
+
+  /** Where lines stand for other hosts, a peer is asked for by what it is called. */
+  #lineOf(upstream: string, { server, name }: Named): string {
+    const plan = this.#group(upstream)?.plan
+    if (plan === undefined) return server
+    let lines = this.#lines.get(plan)
+    if (lines === undefined) {
+      lines = new Map(
+        plan.wanted.flatMap((each) => (each.line ? [[`${each.server} ${each.name}`, each.line]] : [])),
+      )
+      this.#lines.set(plan, lines)
+    }
+    return lines.get(`${server} ${name}`) ?? server
   }
 
   zone(upstream: string): string | undefined {
@@ -99,7 +122,12 @@ export class Runtime implements RuntimeFacts {
   reset(upstream: string, by: string): Promise<Granted> {
     return this.#grant(upstream, by, async (_plan, made) => {
       const peers = [...new Set(made.map(({ target }) => target))]
-      return { made: [], peers, deeds: made.length > 0 ? ['reset'] : [], words: ['all is as in the file again'] }
+      return {
+        made: [],
+        peers,
+        deeds: made.length > 0 ? ['reset'] : [],
+        words: ['all is as in the file again'],
+      }
     })
   }
 

@@ -155,6 +155,7 @@ export function runtime(over: Partial<RuntimeFacts> = {}): RuntimeFacts {
   return {
     list: () => [],
     of: () => [],
+    line: () => undefined,
     zone: () => 'zone',
     counts: () => [],
     change: granted,
