@@ -5,6 +5,7 @@ import { orcaPrefixed, orcaVariables } from './variables/orca.ts'
 import { prefixed } from './variables/prefixed.ts'
 import { requestVariables } from './variables/request.ts'
 import { splitText } from './variables/split.ts'
+import { streamVariables } from './variables/stream.ts'
 import { traceVariables } from './variables/trace.ts'
 
 /** Reads something of a call as text; empty where it is absent. */
@@ -28,12 +29,18 @@ interface Own {
 export class Variables {
   readonly #own = new Map<string, Own>()
   readonly #defined = new Map<string, Read>()
-  readonly #prefixed = new Map([...prefixed, ...orcaPrefixed])
+  readonly #prefixed: Map<string, (rest: string) => Read>
   /** What the texts read that a declared variable is made of: see `depends`. */
   readonly #reads = new Map<string, Set<string>>()
 
-  /** @param options what `$hostname`, `$pid` and `$nginx_version` say; by default of this process, and nothing */
-  constructor(options: { hostname?: string; pid?: number; version?: string } = {}) {
+  /**
+   * @param options what `$hostname`, `$pid` and `$nginx_version` say; by default of this process, and nothing
+   * @param kind whether they tell of requests, or of sessions
+   */
+  constructor(
+    options: { hostname?: string; pid?: number; version?: string } = {},
+    kind: 'http' | 'stream' = 'http',
+  ) {
     const fixed = new Map([
       ['hostname', options.hostname ?? hostname()],
       ['pid', `${options.pid ?? process.pid}`],
@@ -41,10 +48,12 @@ export class Variables {
       ['angie_version', options.version ?? ''],
     ])
     for (const [name, text] of fixed) this.#defined.set(name, constantRead(text))
-    for (const [name, read] of requestVariables) this.#defined.set(name, read)
-    for (const [name, read] of attemptVariables) this.#defined.set(name, read)
-    for (const [name, read] of orcaVariables) this.#defined.set(name, read)
-    for (const [name, read] of traceVariables) this.#defined.set(name, read)
+    const known =
+      kind === 'stream'
+        ? [streamVariables]
+        : [requestVariables, attemptVariables, orcaVariables, traceVariables]
+    for (const list of known) for (const [name, read] of list) this.#defined.set(name, read)
+    this.#prefixed = new Map(kind === 'stream' ? [] : [...prefixed, ...orcaPrefixed])
   }
 
   /** @param name without the dollar sign */

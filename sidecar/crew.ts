@@ -3,7 +3,7 @@ import type { Tally } from '../feedback/tally.ts'
 import type { Facts } from './admin/facts.ts'
 import { closeLeaving } from './build/groups.ts'
 import type { Running } from './build/running.ts'
-import type { ListenSpec } from './proxy/listener.ts'
+import { type Listens, listensOf } from './listens.ts'
 import { Service } from './service.ts'
 import type { Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
@@ -18,7 +18,7 @@ export interface Crew {
    * Makes sure that these addresses can be listened on. Nothing is served by new routes yet.
    * @throws ListenError; then everything stays as it was
    */
-  open(listens: readonly ListenSpec[]): Promise<void>
+  open(listens: Listens): Promise<void>
   /**
    * Serves by a configuration from now on; resolves once everybody does.
    * @param setup the same for other threads; it is made only where there are any
@@ -51,14 +51,14 @@ export class OneThread implements Crew {
   readonly #feed = new AttemptFeed()
   #service: Service | undefined
   /** What is to be listened on, as long as no routes are known. */
-  #first: readonly ListenSpec[] | undefined
+  #first: Listens | undefined
 
   constructor(facts: Facts, tally: Tally) {
     this.#facts = facts
     this.#tally = tally
   }
 
-  async open(listens: readonly ListenSpec[]): Promise<void> {
+  async open(listens: Listens): Promise<void> {
     if (this.#service) await this.#service.listen(listens)
     else this.#first = listens
   }
@@ -67,10 +67,10 @@ export class OneThread implements Crew {
     if (this.#service === undefined) {
       await startTracing({ version, startedAt: this.#facts.startedAt })
       this.#service = new Service(running, this.#facts, { threads: 1, thread: 0, tally: this.#tally })
-      await this.#service.listen(this.#first ?? running.listens)
+      await this.#service.listen(this.#first ?? listensOf(running))
     } else {
       // They were opened by the rehearsal of this configuration, whose zones and logs are not those in force.
-      await this.#service.listen(running.listens)
+      await this.#service.listen(listensOf(running))
     }
     this.#service.use(running)
     closeLeaving(running.leaving)

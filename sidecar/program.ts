@@ -14,6 +14,7 @@ import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
 import { type Crew, OneThread } from './crew.ts'
 import { drain } from './drain.ts'
+import { listensOf } from './listens.ts'
 import type { Membership } from './membership.ts'
 import { mistakeOf } from './mistake.ts'
 import { canShare } from './net/bind.ts'
@@ -157,7 +158,7 @@ export class Program implements ProgramView {
     logAttempts()
     logProbes()
     const crew = this.#crew!
-    await crew.open(ready.prepared.listens)
+    await crew.open(listensOf(ready.prepared))
     const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
     admin.commit()
     await this.#putInForce(crew, ready)
@@ -240,7 +241,7 @@ export class Program implements ProgramView {
       ready = await makeReady(this.#source, this.#running, async () => this.#threads, this.#membership)
       const admin = await this.#admins.prepare(ready.loaded.model, this.#source.prefix)
       try {
-        await crew.open(ready.prepared.listens)
+        await crew.open(listensOf(ready.prepared))
       } catch (error) {
         admin.rollback()
         throw error
@@ -260,7 +261,7 @@ export class Program implements ProgramView {
     const running = await this.#putInForce(crew, ready)
     this.runtime.settle()
     for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
-    retireLeaving(running.leaving)
+    retireLeaving(running)
     const logs = [
       ...ready.errorLogs.map(({ path }) => path),
       ...accessLogPaths(running.model, this.#source.prefix),
@@ -282,7 +283,7 @@ export class Program implements ProgramView {
       this.#letGo()
       const running = rebuild(now.basis, plans, old)
       await this.#serveBy(crew, { ...now, plans }, running, this.#loadedAt)
-      retireLeaving(running.leaving)
+      retireLeaving(running)
       for (const line of lines) errorLog.log('notice', line)
     }
     if (failures.length > 0) throw new Error(failures.map(mistakeOf).join('; '))

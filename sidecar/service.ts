@@ -6,10 +6,12 @@ import { Queues } from './build/queues.ts'
 import type { Running } from './build/running.ts'
 import { timeMs } from './config/units.ts'
 import { mostConnections } from './limits.ts'
+import type { Listens } from './listens.ts'
 import { stackOf } from './mistake.ts'
-import { Listeners, type ListenSpec, type Sharing } from './proxy/listener.ts'
+import { Listeners, type Sharing } from './proxy/listener.ts'
 import { Serving } from './proxy/serving.ts'
 import { Tunnels } from './proxy/upgrade.ts'
+import { StreamListeners } from './stream/listener.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { escapeText } from './telemetry/log-format.ts'
 
@@ -21,7 +23,10 @@ export class Service {
   readonly #tunnels: Tunnels
   readonly #serving: Serving
   readonly #listeners: Listeners
+  readonly #streams: StreamListeners
   readonly #queues = new Queues()
+  /** What `http` listens on. */
+  #open: Listens['http'] = []
   #fullAt = Number.NEGATIVE_INFINITY
 
   /** @param facts what `api` and `prometheus` in a location show */
@@ -43,14 +48,27 @@ export class Service {
     )
     const most = mostConnections(sharing.threads)
     this.#listeners = new Listeners(this.#serving, sharing, most, () => this.#full(sharing))
+    this.#streams = new StreamListeners(sharing, most, {
+      complain: (call, text) => errorLog.log('error', sessionLine(call, text)),
+      note: (call, text) => errorLog.log('info', sessionLine(call, text)),
+      dropped: () => this.#full(sharing),
+    })
   }
 
   /**
    * Listens on these addresses and no others. Requests on new ones wait until `use` brings their routes.
    * @throws ListenError; then everything stays as it was
    */
-  listen(specs: readonly ListenSpec[]): Promise<void> {
-    return this.#listeners.apply(specs)
+  async listen({ http, stream }: Listens): Promise<void> {
+    const before = this.#open
+    await this.#listeners.apply(http)
+    try {
+      await this.#streams.apply(stream)
+    } catch (error) {
+      await this.#listeners.apply(before)
+      throw error
+    }
+    this.#open = http
   }
 
   /**
@@ -60,9 +78,12 @@ export class Service {
   use(running: Running): void {
     this.#serving.use(running.router)
     this.#queues.use(running.groups)
+    this.#streams.use(running.streams.tcp)
     if (running.refreshed) return
     const gone = running.leaving.flatMap(({ peers }) => peers)
-    this.#tunnels.endOf(gone, timeMs(running.model.drain_timeout ?? '30s') ?? 30_000)
+    const graceMs = timeMs(running.model.drain_timeout ?? '30s') ?? 30_000
+    this.#tunnels.endOf(gone, graceMs)
+    this.#streams.endOf(gone, graceMs)
   }
 
   /** From now on each response is its connection's last. */
@@ -73,18 +94,22 @@ export class Service {
   /** Accepts no more connections. */
   close(): void {
     this.#listeners.stopListening()
+    this.#streams.stopListening()
   }
 
   closeIdle(): void {
     this.#listeners.closeIdle()
   }
 
+  /** Ends sessions too. */
   endTunnels(): void {
     this.#tunnels.end()
+    this.#streams.end()
   }
 
   destroy(): void {
     this.#listeners.destroy()
+    this.#streams.destroy()
   }
 
   /** A connection was closed as it came. */
@@ -103,4 +128,9 @@ function lineOf(
 ): string {
   const line = `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}`
   return method === '' ? line : `${line}, request: "${escapeText(`${method} ${target} HTTP/${httpVersion}`)}"`
+}
+
+/** The same about a session. */
+function sessionLine({ connection, remoteAddr, serverName }: Call, text: string): string {
+  return `*${connection} ${text}, client: ${remoteAddr}, server: ${serverName}`
 }

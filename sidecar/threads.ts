@@ -8,9 +8,10 @@ import type { SharedZone, Zone } from '../feedback/zone.ts'
 import type { Running } from './build/running.ts'
 import type { Model } from './config/model.ts'
 import type { Crew } from './crew.ts'
+import { type Listens, udpKey } from './listens.ts'
 import { mistakeOf } from './mistake.ts'
-import { tryBind } from './net/bind.ts'
-import type { ListenSpec } from './proxy/listener.ts'
+import { type ListenAddress, tryBind } from './net/bind.ts'
+import { tryBindUdp } from './net/bind-udp.ts'
 import type { Order, Report, Setup } from './setup.ts'
 import { reopenLogs } from './telemetry/access-log.ts'
 import { errorLog } from './telemetry/error-log.ts'
@@ -73,21 +74,24 @@ export class Threads implements Crew {
     return this.#ports
   }
 
-  async open(listens: readonly ListenSpec[]): Promise<void> {
+  async open({ http, stream, udp }: Listens): Promise<void> {
     const ports = new Map<string, number>()
-    for (const spec of listens) {
-      const { key, address } = spec
+    const open = new Set<string>()
+    const look = async (key: string, address: ListenAddress, take: () => Promise<ListenAddress>) => {
+      open.add(key)
+      const port = this.#ports.get(key)
       if (this.#open.has(key)) {
-        const port = this.#ports.get(key)
         if (port !== undefined) ports.set(key, port)
-        continue
+        return
       }
-      // Listeners that share an address would not notice that another program shares it too.
-      const taken = await tryBind(spec)
+      const taken = await take()
       if (address.kind === 'tcp' && address.port === 0 && taken.kind === 'tcp') ports.set(key, taken.port)
     }
+    // Listeners that share an address would not notice that another program shares it too.
+    for (const spec of [...http, ...stream]) await look(spec.key, spec.address, () => tryBind(spec))
+    for (const spec of udp) await look(udpKey(spec), spec.address, () => tryBindUdp(spec))
     this.#ports = ports
-    this.#open = new Set(listens.map(({ key }) => key))
+    this.#open = open
   }
 
   async use(running: Running, setup: () => Setup): Promise<void> {
@@ -203,8 +207,8 @@ export class Threads implements Crew {
       zone.leave()
       zone.wake()
     }
-    const { serverZones, locationZones } = this.#running ?? {}
-    for (const zones of [serverZones, locationZones])
+    const { serverZones, locationZones, streamZones } = this.#running ?? {}
+    for (const zones of [serverZones, locationZones, streamZones])
       for (const zone of zones?.values() ?? []) zone.clear(row)
     // One that never served is the affair of whoever has begun it.
     if (serving && !leaving)

@@ -7,9 +7,9 @@ import type { SharedZone } from '../feedback/zone.ts'
 import { closeLeaving } from './build/groups.ts'
 import { JoinedMemory } from './build/memory.ts'
 import { join, type Running } from './build/running.ts'
+import { listensOf, withPorts } from './listens.ts'
 import { mistakeOf, stackOf } from './mistake.ts'
 import { type ProgramView, programFacts } from './program-facts.ts'
-import type { ListenSpec } from './proxy/listener.ts'
 import { Service } from './service.ts'
 import type { News, Order, Report, Setup, WorkerData } from './setup.ts'
 import { accessLogPaths } from './source.ts'
@@ -70,15 +70,6 @@ const view: ProgramView = {
   reloads: { last: undefined, ask: async () => ({ ok: false, error: 'ask the admin server' }) },
 }
 
-/** Addresses with port 0 have their port from the main thread, so that all threads have the same. */
-function listens({ listens }: Running, { ports }: Setup): ListenSpec[] {
-  return listens.map((spec) => {
-    const port = ports.get(spec.key)
-    if (port === undefined || spec.address.kind === 'unix') return spec
-    return { ...spec, address: { ...spec.address, port } }
-  })
-}
-
 let service: Service | undefined
 
 async function apply(next: Setup): Promise<void> {
@@ -92,7 +83,8 @@ async function apply(next: Setup): Promise<void> {
     thread: data.thread,
     tally,
   })
-  await service.listen(listens(built, next))
+  // Addresses with port 0 have their port from the main thread, so that all threads have the same.
+  await service.listen(withPorts(listensOf(built), next.ports))
   service.use(built)
   closeLeaving(built.leaving)
   setup = next

@@ -10,7 +10,7 @@ import { seconds } from './clock.ts'
 type Read = (call: Call) => string
 
 /** Joins one item an attempt. */
-function list(item: (attempt: Attempt, call: Call) => string): Read {
+export function attemptList(item: (attempt: Attempt, call: Call) => string): Read {
   return (call) => {
     const { attempts, runs } = call
     if (attempts.length === 0) return ''
@@ -22,7 +22,8 @@ function list(item: (attempt: Attempt, call: Call) => string): Read {
   }
 }
 
-const span = (ms: number | undefined): string => (ms === undefined ? '-' : seconds(ms))
+/** A time in seconds; `-` for one that is not known. */
+export const span = (ms: number | undefined): string => (ms === undefined ? '-' : seconds(ms))
 
 /** The word of why an attempt did not end well; of an entry that says that nobody was eligible, why not. */
 function reason(attempt: Attempt, call: Call): string {
@@ -31,19 +32,19 @@ function reason(attempt: Attempt, call: Call): string {
   return (attempt === call.attempts.at(-1) ? call.denial : undefined) ?? 'no_live'
 }
 
-const stickiness = list((attempt) => attempt.sticky || '-')
+const stickiness = attemptList((attempt) => attempt.sticky || '-')
 
 export const attemptVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
-  ['upstream_addr', list((attempt) => attempt.address)],
-  ['upstream_status', list((attempt) => (attempt.status === undefined ? '-' : `${attempt.status}`))],
-  ['upstream_response_time', list((attempt) => span(attempt.responseMs))],
-  ['upstream_connect_time', list((attempt) => span(attempt.connectMs))],
-  ['upstream_header_time', list((attempt) => span(attempt.headerMs))],
-  ['upstream_response_length', list((attempt) => `${attempt.bodyLength}`)],
-  ['upstream_bytes_received', list((attempt) => `${attempt.bytesReceived}`)],
-  ['upstream_bytes_sent', list((attempt) => `${attempt.bytesSent}`)],
-  ['upstream_reason', list(reason)],
-  ['upstream_pick', list((attempt) => attempt.pick || '-')],
+  ['upstream_addr', attemptList((attempt) => attempt.address)],
+  ['upstream_status', attemptList((attempt) => (attempt.status === undefined ? '-' : `${attempt.status}`))],
+  ['upstream_response_time', attemptList((attempt) => span(attempt.responseMs))],
+  ['upstream_connect_time', attemptList((attempt) => span(attempt.connectMs))],
+  ['upstream_header_time', attemptList((attempt) => span(attempt.headerMs))],
+  ['upstream_response_length', attemptList((attempt) => `${attempt.bodyLength}`)],
+  ['upstream_bytes_received', attemptList((attempt) => `${attempt.bytesReceived}`)],
+  ['upstream_bytes_sent', attemptList((attempt) => `${attempt.bytesSent}`)],
+  ['upstream_reason', attemptList(reason)],
+  ['upstream_pick', attemptList((attempt) => attempt.pick || '-')],
   [
     'upstream_sticky_status',
     (call) => (call.attempts.some((attempt) => attempt.sticky !== '') ? stickiness(call) : ''),

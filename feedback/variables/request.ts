@@ -83,10 +83,13 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['proxy_host', (call) => call.proxyHost],
   ['proxy_port', (call) => call.proxyPort],
   ['proxy_add_x_forwarded_for', forwardedFor],
+  ['proxy_protocol_addr', (call) => call.proxied?.addr ?? ''],
+  ['proxy_protocol_port', (call) => call.proxied?.port ?? ''],
+  ['proxy_protocol_server_addr', (call) => call.proxied?.serverAddr ?? ''],
+  ['proxy_protocol_server_port', (call) => call.proxied?.serverPort ?? ''],
   ['pipe', () => '.'],
   // What this proxy has nothing to say of, and log formats in use name: compression, caching, TLS from clients.
   ...[
-    'proxy_protocol_addr',
     'limit_rate',
     'gzip_ratio',
     'upstream_cache_status',

@@ -59,6 +59,9 @@ class LeastTime extends Draw {
   }
 }
 
+/** What is measured by each word. The first byte of a session is what the header of an answer is. */
+const modes = { header: 'header', first_byte: 'header', connect: 'connect', last_byte: 'last_byte' } as const
+
 export const leastTime = {
   name: 'least_time',
   summary: 'By response times, requests in flight and failures.',
@@ -72,8 +75,10 @@ export const leastTime = {
     if (errors !== undefined) return `errors=${errors}`
     return decay === undefined ? undefined : `decay=${decay}`
   },
-  learning({ mode, best, plain, ...args }, compile, keep = 0.9, involves = () => false) {
-    const signal = signalOf(`least_time ${mode}`)
+  learning({ mode: word, best, plain, ...args }, compile, keep = 0.9, involves = () => false) {
+    const signal = signalOf(`least_time ${word}`)
+    // In `stream` the words are others, see above.
+    const mode = modes[word as keyof typeof modes]
     const learning = { ...learningOf(args, compile, best ? 0.98 : keep, involves), signal }
     return plain ? { ...learning, mode, errors: 0, decay: 0, plain } : { ...learning, mode, plain: false }
   },

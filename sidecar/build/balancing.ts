@@ -1,20 +1,25 @@
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import type { Sessions } from '../../feedback/sessions/sessions.ts'
 import { Shadow } from '../../feedback/shadow.ts'
 import type { Track } from '../../feedback/track.ts'
 import { type Learning, Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Zone } from '../../feedback/zone.ts'
+import type { SwitchRules } from '../balance/list-walk.ts'
 import { type Balancer, type Env, type Method, wordsOf } from '../balance/method.ts'
 import { defaultMethod, methods } from '../balance/methods.ts'
 import { Group } from '../balance/pick.ts'
 import type { ShadowMethod } from '../balance/shadow.ts'
 import { Split, type SplitRule } from '../balance/split.ts'
+import { Sticky } from '../balance/sticky/sticky.ts'
 import { type MethodLine, methodOf, shadowOf } from '../config/check/upstreams.ts'
-import type { SplitLine, UpstreamBlock } from '../config/model.ts'
+import type { BackupSwitch, SplitLine, UpstreamBlock } from '../config/model.ts'
+import { timeMs } from '../config/units.ts'
 import type { SeatedShadow } from './memory.ts'
 import { queueOptions } from './queues.ts'
+import { stickyRules } from './sticky.ts'
 
 const env: Env = { now: () => monotonic(), random: Math.random }
 
@@ -24,11 +29,14 @@ export interface Seated {
   readonly peers: readonly Peer[]
   readonly backups: readonly Peer[]
   readonly tracks: ReadonlyMap<string, Track>
+  /** What `sticky learn` learns; left out where it does not stand. */
+  readonly table?: Sessions | undefined
 }
 
 /** What a group's methods are made of. */
 export interface Materials {
   readonly name: string
+  readonly kind: 'http' | 'stream'
   readonly block: UpstreamBlock
   /** `response_time_factor` / 100. */
   readonly keep: number
@@ -53,10 +61,12 @@ export interface Built {
 /** @param old the group of that name that runs now */
 export function buildGroup(materials: Materials, old: Group | undefined): Built {
   const { name, block, keep, fleet, variables, seated } = materials
-  const kind = kindOf(methodOf(block), variables, keep)
+  const kind = kindOf(methodOf(block), variables, keep, materials.kind)
   const shade = buildShadow(materials, kind.words, old?.shadow)
+  const rules = stickyRules(block, name, variables, seated.table)
   const upstream = new Upstream({
     name,
+    kind: materials.kind,
     ...seated,
     method: kind.method.name,
     learning: kind.learning,
@@ -65,25 +75,36 @@ export function buildGroup(materials: Materials, old: Group | undefined): Built 
     split: block.split !== undefined,
     shadow: shade?.method.state,
     queue: queueOptions(block),
+    sessions: rules?.book,
   })
   const primary = balancerOf(kind, upstream, block.split, variables)
   const backup = upstream.backups.length > 0 ? kind.create(upstream, upstream.backups) : undefined
-  return { group: new Group(upstream, primary, backup, shade?.method), removed: shade?.removed ?? [] }
+  const group = new Group(upstream, primary, backup, shade?.method, {
+    sticky: rules && new Sticky(rules, [...upstream.peers, ...upstream.backups]),
+    switching: switchRules(block.backup_switch),
+  })
+  return { group, removed: shade?.removed ?? [] }
+}
+
+function switchRules(line: BackupSwitch | undefined): SwitchRules | undefined {
+  if (line === undefined) return undefined
+  return { after: line.permanent === true ? undefined : timeMs(line.permanent) }
 }
 
 /** @param own words of the group's own method */
 function buildShadow(
-  { name, block, keep, variables, seated, seatShadow }: Materials,
+  { name, kind: side, block, keep, variables, seated, seatShadow }: Materials,
   own: string,
   old: ShadowMethod | undefined,
 ): { readonly method: ShadowMethod; readonly removed: readonly Peer[] } | undefined {
   const line = shadowOf(block)
   if (line === undefined) return undefined
-  const kind = kindOf(line, variables, keep)
+  const kind = kindOf(line, variables, keep, side)
   const kept = old?.words === kind.words ? old.state.upstream : undefined
   const { zone, peers, tracks, removed } = seatShadow(kept, kept !== undefined && old?.beside !== own)
   const upstream = new Upstream({
     name,
+    kind: side,
     zone,
     peers,
     backups: [],
@@ -106,7 +127,12 @@ interface Kind {
   create(upstream: Upstream, peers: readonly Peer[]): Balancer
 }
 
-function kindOf({ name, args }: MethodLine, variables: Variables, keep: number): Kind {
+function kindOf(
+  { name, args }: MethodLine,
+  variables: Variables,
+  keep: number,
+  side: 'http' | 'stream',
+): Kind {
   const method: Method = methods.find((one) => one.name === name) ?? defaultMethod
   const learning = method.learning(
     args,
@@ -117,7 +143,8 @@ function kindOf({ name, args }: MethodLine, variables: Variables, keep: number):
   return {
     method,
     words: wordsOf(method, args),
-    learning,
+    // A session has no header that a value could be read after.
+    learning: learning?.value && side === 'stream' ? { ...learning, mode: 'last_byte' } : learning,
     create: (upstream, peers) => method.create(upstream, peers, args, env, (text) => variables.compile(text)),
   }
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { retire } from '../../feedback/carry.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import type { Sessions } from '../../feedback/sessions/sessions.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/pick.ts'
 import type { HttpBlock, LocationBlock, UpstreamBlock } from '../config/model.ts'
@@ -24,6 +25,15 @@ export interface Leaving {
   readonly peers: readonly Peer[]
   /** Those that stood for some of them in the zone of the group's shadow, which stays. */
   readonly twins: readonly Peer[]
+  /** The table of its sessions until now, where there is one of another size. */
+  readonly outgrown: Sessions | undefined
+}
+
+/** What groups of a kind have in common. */
+export interface GroupLevel {
+  /** `response_time_factor` of `http` or `stream`. */
+  readonly factor: number | undefined
+  readonly variables: Variables
 }
 
 /** The groups of a configuration, and what is no longer among them. */
@@ -41,8 +51,7 @@ export interface BuiltGroups {
  */
 export function buildGroups(
   plans: readonly Plan[],
-  http: HttpBlock,
-  variables: Variables,
+  levels: Readonly<Record<Plan['kind'], GroupLevel>>,
   memory: Memory,
   old: ReadonlyMap<string, LiveGroup>,
   same = false,
@@ -58,31 +67,43 @@ export function buildGroups(
     }
     const { zone, peers, backups, removed } = memory.seat(plan, before)
     const tracks = memory.tracks(plan, before)
-    const { name, block, fleet } = plan
+    const table = memory.sessions(plan, before)
+    const { name, kind, block, fleet } = plan
+    const { factor, variables } = levels[kind]
     const { group: balancing, removed: twins } = buildGroup(
       {
         name,
+        kind,
         block,
-        keep: (block.response_time_factor ?? http.response_time_factor ?? 90) / 100,
+        keep: (block.response_time_factor ?? factor ?? 90) / 100,
         fleet,
         variables,
-        seated: { zone, peers, backups, tracks },
+        seated: { zone, peers, backups, tracks, table },
         seatShadow: (kept, anew) => memory.shadow(plan, kept, anew),
       },
       before?.balancing,
     )
     const pool = before?.pool ?? new Pool(zone, poolOptions(block))
     pool.configure(poolOptions(block))
+    pool.welcome([...peers, ...backups])
     const group = { plan, balancing, pool, queue: queueOf(balancing.upstream, before?.queue) }
     groups.set(key, group)
-    if (removed.length > 0 || twins.length > 0) leaving.push({ group, peers: removed, twins })
+    const outgrown = outgrownBy(table, before)
+    if (removed.length > 0 || twins.length > 0 || outgrown !== undefined)
+      leaving.push({ group, peers: removed, twins, outgrown })
   }
   for (const [key, group] of old) {
     if (groups.has(key)) continue
     const { peers, backups } = group.balancing.upstream
-    leaving.push({ group, peers: [...peers, ...backups], twins: [] })
+    leaving.push({ group, peers: [...peers, ...backups], twins: [], outgrown: undefined })
   }
   return { groups, leaving }
+}
+
+/** The group's table of sessions before a new one, of another size, took its place. */
+function outgrownBy(table: Sessions | undefined, before: LiveGroup | undefined): Sessions | undefined {
+  const old = before?.balancing.upstream.sessions?.table
+  return table !== undefined && old?.name === table.name && old !== table ? old : undefined
 }
 
 /** Whether a group has the same peers by both. */
@@ -90,18 +111,31 @@ export function alike(one: Plan, other: Plan): boolean {
   return isDeepStrictEqual(one.wanted, other.wanted)
 }
 
+/** What takes peers away, and whether it is no other configuration. */
+interface RetiredBy {
+  readonly leaving: readonly Leaving[]
+  readonly refreshed: boolean
+}
+
 /** Sees off what has left, once every thread picks from the new groups. */
-export function retireLeaving(leaving: readonly Leaving[]): void {
-  for (const { group, peers, twins } of leaving) {
-    const { zone, shadow } = group.balancing.upstream
-    retire(zone, peers)
+export function retireLeaving({ leaving, refreshed }: RetiredBy): void {
+  for (const { group, peers, twins, outgrown } of leaving) {
+    const { zone, shadow, sessions } = group.balancing.upstream
+    // What others have learnt there since the new one began.
+    if (outgrown !== undefined) sessions?.table.merge(outgrown.all())
+    retire(zone, peers, !refreshed)
     if (shadow !== undefined) retire(shadow.upstream.zone, twins)
   }
 }
 
 /** Closes the connections kept to peers that are gone. */
 export function closeLeaving(leaving: readonly Leaving[]): void {
-  for (const { group, peers } of leaving) for (const { name } of peers) group.pool.close(name)
+  for (const { group, peers: gone } of leaving) {
+    const { peers, backups } = group.balancing.upstream
+    // Another line may have the same address.
+    const stay = [...peers, ...backups].filter((peer) => !gone.includes(peer)).map(({ name }) => name)
+    for (const { name } of gone) if (!stay.includes(name)) group.pool.leave(name)
+  }
 }
 
 /** Every authority that a `proxy_pass` without variables names and that is no group. */

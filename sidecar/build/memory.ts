@@ -14,7 +14,7 @@ import type { LiveGroup } from './groups.ts'
 import type { Plan } from './plans.ts'
 import { learnOf } from './sticky.ts'
 
-export type ServerZoneKind = 'server' | 'location'
+export type ServerZoneKind = 'server' | 'location' | 'stream'
 
 /** Where the numbers of a configuration lie: one thread makes the place, the others join it there. */
 export interface Memory {
@@ -129,6 +129,7 @@ export function shareMemory(
     readonly groups: ReadonlyMap<string, LiveGroup>
     readonly serverZones: ReadonlyMap<string, ServerZone>
     readonly locationZones: ReadonlyMap<string, ServerZone>
+    readonly streamZones: ReadonlyMap<string, ServerZone>
   },
 ): SharedMemory {
   const groups = new Map<string, SharedGroup>()
@@ -148,7 +149,11 @@ export function shareMemory(
     new Map(Array.from(zones, ([name, zone]) => [name, zone.share()]))
   return {
     groups,
-    serverZones: { server: shared(running.serverZones), location: shared(running.locationZones) },
+    serverZones: {
+      server: shared(running.serverZones),
+      location: shared(running.locationZones),
+      stream: shared(running.streamZones),
+    },
   }
 }
 

@@ -3,7 +3,7 @@ import type { Membership } from '../membership.ts'
 import { alike, buildGroups } from './groups.ts'
 import { ownMemory } from './memory.ts'
 import { type Plan, planGroups } from './plans.ts'
-import { assemble, type Basis, type Running, variablesOf } from './running.ts'
+import { assemble, type Basis, levelsOf, type Running } from './running.ts'
 
 /** What a refresh changes. */
 export interface Refreshment {
@@ -26,8 +26,7 @@ export function refreshment(basis: Basis, membership: Membership, running: Runni
     const before = running.groups.get(plan.name.toLowerCase())?.plan
     if (before === undefined || alike(plan, before)) return before ?? plan
     try {
-      const http = basis.model.http ?? {}
-      buildGroups([plan], http, variablesOf(http, basis.options), ownMemory(0), new Map())
+      buildGroups([plan], levelsOf(basis.model, basis.options), ownMemory(0), new Map())
       lines.push(lineOf(before, plan))
       return plan
     } catch (error) {

@@ -21,17 +21,21 @@ import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
 import { type Membership, noMembership } from '../membership.ts'
-import type { ListenAddress } from '../net/bind.ts'
 import type { ListenSpec } from '../proxy/listener.ts'
 import type { Route } from '../proxy/route.ts'
 import type { Router } from '../proxy/routes.ts'
 import { AccessLogs } from '../telemetry/access-log.ts'
-import { buildGroups, impliedAuthorities, type Leaving, type LiveGroup } from './groups.ts'
-import { type JoinedMemory, type Memory, ownMemory } from './memory.ts'
+import { buildGroups, type GroupLevel, impliedAuthorities, type Leaving, type LiveGroup } from './groups.ts'
+import { where } from './listening.ts'
+import { type JoinedMemory, type Memory, ownMemory, type ServerZoneKind } from './memory.ts'
 import { type Draft, draftGroups, followedNames, type Plan, planGroups } from './plans.ts'
 import { buildProbes } from './probes.ts'
 import { buildRouter } from './routes.ts'
 import { declareNames } from './scripts.ts'
+import type { AccessLogSpec } from './settings.ts'
+import { checkTables } from './sticky.ts'
+import { buildStreams, impliedTargets, type Streams } from './stream.ts'
+import { buildStreamProbes } from './stream-probes.ts'
 import { waysOf } from './ways.ts'
 
 /** Everything that one configuration is at run time. */
@@ -45,6 +49,9 @@ export interface Running {
   readonly listens: readonly ListenSpec[]
   readonly serverZones: ReadonlyMap<string, ServerZone>
   readonly locationZones: ReadonlyMap<string, ServerZone>
+  /** Of servers of `stream`. */
+  readonly streamZones: ReadonlyMap<string, ServerZone>
+  readonly streams: Streams
   readonly templates: ReadonlyMap<string, Template>
   readonly probes: readonly LiveProbe[]
   /** Peers of the configuration before it that this one has no more. */
@@ -66,6 +73,7 @@ export interface Basis {
 export interface Prepared {
   readonly basis: Basis
   readonly listens: readonly ListenSpec[]
+  readonly streams: Streams
   readonly plans: readonly Plan[]
   /** Makes it live: what was learnt of groups and peers that stay is taken over. */
   commit(): Running
@@ -93,14 +101,21 @@ export async function prepare(
   const implied = impliedAuthorities(http, (text) =>
     hasVariables(text) ? undefined : proxyAddress(text).authority,
   )
-  const drafts = await draftGroups(http, implied, loaded.model.fleet !== undefined)
+  const stream = loaded.model.stream ?? {}
+  const fleet = loaded.model.fleet !== undefined
+  const drafts = [
+    ...(await draftGroups(http, implied, fleet)),
+    ...(await draftGroups(stream, impliedTargets(stream), fleet, 'stream')),
+  ]
   await membership.expect(followedNames(drafts))
   const plans = planGroups(drafts, membership)
+  checkTables(plans, old?.groups.values() ?? [])
   const memory = ownMemory(threads)
   const rehearsal = assemble(loaded.model, plans, options, memory, undefined)
   return {
     basis: { model: loaded.model, drafts, options, threads },
     listens: rehearsal.listens,
+    streams: rehearsal.streams,
     plans,
     commit: () => (old ? assemble(loaded.model, plans, options, memory, old) : rehearsal),
   }
@@ -134,28 +149,33 @@ export function assemble(
   refreshed = false,
 ): Running {
   const http = model.http ?? {}
-  const variables = variablesOf(http, options)
+  const stream = model.stream ?? {}
+  const levels = levelsOf(model, options)
+  const { variables } = levels.http
   const setValue = variables.declareSet('p8s_value')
   const logs = new AccessLogs(variables, http.log_format ?? [])
-  const { groups, leaving } = buildGroups(plans, http, variables, memory, old?.groups ?? new Map(), refreshed)
+  const { groups, leaving } = buildGroups(plans, levels, memory, old?.groups ?? new Map(), refreshed)
   const serverZones = new Map<string, ServerZone>()
   const locationZones = new Map<string, ServerZone>()
+  const streamZones = new Map<string, ServerZone>()
   // The functions below live as long as the routes do. They see these two maps and not `old` itself, which would hold
   // the configuration before it, and that one its own, for ever.
-  const zonesBefore = { server: old?.serverZones, location: old?.locationZones }
+  const zonesBefore = { server: old?.serverZones, location: old?.locationZones, stream: old?.streamZones }
   const routes: Route[] = []
   const probes: LiveProbe[] = []
+  const zoneOf = (kind: ServerZoneKind, name: string) => {
+    const zones = { server: serverZones, location: locationZones, stream: streamZones }[kind]
+    const zone = zones.get(name) ?? memory.serverZone(kind, name, zonesBefore[kind]?.get(name))
+    zones.set(name, zone)
+    return zone
+  }
+  const opened = (logs: AccessLogs, { path, format }: AccessLogSpec) =>
+    logs.open({ path: isAbsolute(path) ? path : resolve(options.prefix, path), format })
   const router = buildRouter(http, {
     variables,
     group: (authority) => groups.get(authority.toLowerCase()),
-    zone(kind, name) {
-      const zones = kind === 'server' ? serverZones : locationZones
-      const zone = zones.get(name) ?? memory.serverZone(kind, name, zonesBefore[kind]?.get(name))
-      zones.set(name, zone)
-      return zone
-    },
-    openAccessLog: ({ path, format }) =>
-      logs.open({ path: isAbsolute(path) ? path : resolve(options.prefix, path), format }),
+    zone: zoneOf,
+    openAccessLog: (spec) => opened(logs, spec),
     version: options.version,
     onRoute(route, block, server) {
       routes.push(route)
@@ -174,6 +194,15 @@ export function assemble(
     }
     templates.set(name, template(block.metrics ?? [], compile))
   }
+  const streamLogs = new AccessLogs(levels.stream.variables, stream.log_format ?? [], undefined, 'stream')
+  const streams = buildStreams(stream, {
+    variables: levels.stream.variables,
+    group: (name) => groups.get(name),
+    zone: (name) => zoneOf('stream', name),
+    openAccessLog: (spec) => opened(streamLogs, spec),
+  })
+  const probing = { variables: levels.stream.variables, groups, prefix: options.prefix }
+  for (const server of stream.servers ?? []) probes.push(...buildStreamProbes(server, probing))
   const listens = router.keys().map((key) => listenSpec(key, http, router))
   return {
     model,
@@ -183,6 +212,8 @@ export function assemble(
     listens,
     serverZones,
     locationZones,
+    streamZones,
+    streams,
     templates,
     probes,
     leaving,
@@ -190,13 +221,21 @@ export function assemble(
   }
 }
 
-/** The variables of a configuration, all declared. */
-export function variablesOf(http: HttpBlock, { version }: BuildOptions): Variables {
+/** What the groups of a configuration have in common, their variables all declared. */
+export function levelsOf(
+  { http = {}, stream = {} }: Model,
+  { version }: BuildOptions,
+): Readonly<Record<Plan['kind'], GroupLevel>> {
   const variables = new Variables({ version })
   variables.declareSet('p8s_value')
   declareMaps(http.maps ?? {}, variables)
   declareNames(http, variables)
-  return variables
+  const ofStream = new Variables({ version }, 'stream')
+  declareMaps(stream.maps ?? {}, ofStream)
+  return {
+    http: { factor: http.response_time_factor, variables },
+    stream: { factor: stream.response_time_factor, variables: ofStream },
+  }
 }
 
 function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
@@ -217,11 +256,6 @@ function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
     dropInvalid: server.dropInvalid,
     settings,
   }
-}
-
-function where(address: ReturnType<typeof listenAddress>): ListenAddress {
-  if (address.kind === 'unix') return address
-  return { kind: 'tcp', host: address.host === '*' ? '0.0.0.0' : address.host, port: address.port }
 }
 
 /** Who knows what probes have found. */

@@ -173,9 +173,11 @@ export class SettingsBuilder {
   }
 }
 
-const defaultAccessLog: readonly model.AccessLogLine[] = [{ path: '/dev/stdout' }]
+/** Where `access_log` stands nowhere. */
+export const defaultAccessLog: readonly model.AccessLogLine[] = [{ path: '/dev/stdout' }]
 
-function conditional(log: AccessLog, condition: (call: Call) => string): AccessLog {
+/** A log of those calls alone for which a text is neither empty nor `0`. */
+export function conditional(log: AccessLog, condition: (call: Call) => string): AccessLog {
   return (call) => {
     const text = condition(call)
     if (text !== '' && text !== '0') log(call)
@@ -193,16 +195,7 @@ function retryPolicy(find: Find): RetryPolicy {
     nonIdempotent: words?.includes('non_idempotent') ?? d.nonIdempotent,
     tries: find('proxy_next_upstream_tries') ?? d.tries,
     timeout: ms(find('proxy_next_upstream_timeout'), d.timeout),
-    budget:
-      budget === undefined
-        ? d.budget
-        : budget === 'off'
-          ? undefined
-          : {
-              ratio: budget.percent / 100,
-              min: budget.min ?? d.budget!.min,
-              window: ms(budget.window, d.budget!.window),
-            },
+    budget: budgetOf(budget),
     backoff:
       backoff === undefined
         ? d.backoff
@@ -212,6 +205,14 @@ function retryPolicy(find: Find): RetryPolicy {
   }
 }
 
+/** `proxy_next_upstream_budget` in numbers; undefined where there is none. @param line undefined: the default holds */
+export function budgetOf(line: 'off' | model.RetryBudget | undefined): RetryPolicy['budget'] {
+  const budget = defaultSettings.retry.budget!
+  if (line === 'off') return undefined
+  if (line === undefined) return budget
+  return { ratio: line.percent / 100, min: line.min ?? budget.min, window: ms(line.window, budget.window) }
+}
+
 function hidden(find: Find): ReadonlySet<string> {
   const passed = new Set((find('proxy_pass_header') ?? []).map((name) => name.toLowerCase()))
   const names = new Set(hiddenHeaders.filter((name) => !passed.has(name)))
@@ -219,14 +220,15 @@ function hidden(find: Find): ReadonlySet<string> {
   return names
 }
 
-/** The configuration's texts have been checked; a default stands in for an absent one. */
 /** A timer of Node takes 31 bits of milliseconds (24.8 days): a longer one would fire at once. */
 const longestTimer = 2 ** 31 - 1
 
-function ms(text: string | undefined, otherwise: number): number {
+/** The configuration's texts have been checked; a default stands in for an absent one. */
+export function ms(text: string | undefined, otherwise: number): number {
   return text === undefined ? otherwise : Math.min(timeMs(text) ?? otherwise, longestTimer)
 }
 
-function size(text: string | undefined, otherwise: number): number {
+/** The same of a size. */
+export function size(text: string | undefined, otherwise: number): number {
   return text === undefined ? otherwise : (sizeBytes(text) ?? otherwise)
 }

@@ -3,6 +3,7 @@ import type { Variables } from '../../feedback/variables.ts'
 import { jsonRecord } from './json-record.ts'
 import { type LogFiles, logFiles } from './log-files.ts'
 import { combined, compileFormat, type Escape, type LineFormat } from './log-format.ts'
+import { sessionRecord } from './session-record.ts'
 
 /** Takes the record of a finished request. */
 export type AccessLog = (call: Call) => void
@@ -30,13 +31,22 @@ export interface AccessLogSpec {
  * defined otherwise.
  */
 export class AccessLogs {
-  readonly #formats = new Map<string, LineFormat>([['json', jsonRecord]])
+  readonly #formats: Map<string, LineFormat>
   readonly #files: LogFiles
 
-  /** @throws Error for an unknown variable, and for a name that is defined twice */
-  constructor(variables: Variables, formats: readonly NamedFormat[], files: LogFiles = logFiles) {
+  /**
+   * @param kind whether they are of requests, or of sessions, for which there is `json` alone
+   * @throws Error for an unknown variable, and for a name that is defined twice
+   */
+  constructor(
+    variables: Variables,
+    formats: readonly NamedFormat[],
+    files: LogFiles = logFiles,
+    kind: 'http' | 'stream' = 'http',
+  ) {
     this.#files = files
-    this.#formats.set('combined', compileFormat(combined, 'default', variables))
+    this.#formats = new Map([['json', kind === 'stream' ? sessionRecord : jsonRecord]])
+    if (kind === 'http') this.#formats.set('combined', compileFormat(combined, 'default', variables))
     const names = new Set<string>()
     for (const { name, escape: mode = 'default', format } of formats) {
       if (names.has(name)) throw new Error(`duplicate "log_format" name "${name}"`)

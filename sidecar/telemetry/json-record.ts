@@ -42,11 +42,11 @@ function record(attempt: Attempt, from: number): string {
 }
 
 /** One of our own words, or a track, whose name has nothing in it to escape either. */
-const word = (value: string | undefined): string => (value ? `"${value}"` : 'null')
-const text = (value: string): string => `"${escapeJson(value)}"`
-const textOrNull = (value: string): string => (value === '' ? 'null' : text(value))
+export const word = (value: string | undefined): string => (value ? `"${value}"` : 'null')
+export const text = (value: string): string => `"${escapeJson(value)}"`
+export const textOrNull = (value: string): string => (value === '' ? 'null' : text(value))
 
 /** Microseconds are as far as the clock is worth anything. */
-function ms(value: number | undefined): number | null {
+export function ms(value: number | undefined): number | null {
   return value === undefined || !Number.isFinite(value) ? null : Math.round(value * 1000) / 1000
 }

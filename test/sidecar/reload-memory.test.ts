@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm'
 import { Tally } from '../../feedback/tally.ts'
 import { prepare, type Running } from '../../sidecar/build/running.ts'
 import { loadText } from '../../sidecar/config/load.ts'
+import { listensOf } from '../../sidecar/listens.ts'
 import { Service } from '../../sidecar/service.ts'
 import { ask } from '../support/client.ts'
 import { freePort } from '../support/free-port.ts'
@@ -64,7 +65,7 @@ async function move(service: Service, running: Running, replaced: WeakRef<object
   // Nobody listens where the group's peers would be.
   assert.equal((await ask(address.port, '/v/')).status, 502)
   const following = await next(running, await freePort())
-  await service.listen(following.listens)
+  await service.listen(listensOf(following))
   service.use(following)
   return following
 }
@@ -75,7 +76,7 @@ test('an address that is listened on no more is forgotten with its routes once i
   const serve = async () => {
     let running = await next(undefined, await freePort())
     const service = new Service(running, facts({ groups: [] }), sharing)
-    await service.listen(running.listens)
+    await service.listen(listensOf(running))
     for (let i = 0; i < 3; i++) running = await move(service, running, replaced)
     return service
   }

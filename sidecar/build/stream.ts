@@ -1,0 +1,135 @@
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import { streamPrefix } from '../../feedback/upstream.ts'
+import type { Variables } from '../../feedback/variables.ts'
+import type { Group } from '../balance/pick.ts'
+import { hasVariables, listenAddress, streamTarget } from '../config/address.ts'
+import type * as model from '../config/stream-model.ts'
+import type { Bind } from '../net/bind.ts'
+import type { UdpBind } from '../net/bind-udp.ts'
+import type { SessionSettings, StreamContent, StreamServer } from '../stream/settings.ts'
+import type { AccessLog } from '../telemetry/access-log.ts'
+import { where } from './listening.ts'
+import { type AccessLogSpec, conditional, defaultAccessLog } from './settings.ts'
+import { sessionSettings } from './stream-settings.ts'
+import { bytes } from './texts.ts'
+
+/** The `stream` side of a configuration. */
+export interface Streams {
+  /** By the address that they listen on. */
+  readonly tcp: ReadonlyMap<string, StreamServer>
+  readonly udp: ReadonlyMap<string, StreamServer>
+  readonly binds: readonly Bind[]
+  readonly udpBinds: readonly UdpBind[]
+}
+
+/** What it is built upon. */
+export interface StreamsEnv {
+  /** With everything declared. */
+  readonly variables: Variables
+  /** A group by its lower-case name, of `stream` with its prefix. */
+  group(name: string): { readonly balancing: Group } | undefined
+  /** The counters of a `status_zone`; the same ones for the same name. */
+  zone(name: string): ServerZone
+  /** Called once for each line of the configuration. */
+  openAccessLog(spec: AccessLogSpec): AccessLog
+}
+
+/** Every address that a `proxy_pass` without variables names and that is no group. */
+export function impliedTargets({ servers = [], upstreams = {} }: model.StreamBlock): string[] {
+  const known = new Set(Object.keys(upstreams).map((name) => name.toLowerCase()))
+  const targets = servers.flatMap(({ proxy_pass: pass }) => pass ?? [])
+  const implied = targets.filter((target) => !hasVariables(target) && !known.has(target.toLowerCase()))
+  return [...new Set(implied)]
+}
+
+/** @throws Error for an unknown variable, and for a log that cannot be opened */
+export function buildStreams(block: model.StreamBlock, env: StreamsEnv): Streams {
+  const builder = new StreamsBuilder(block, env)
+  for (const server of block.servers ?? []) builder.add(server)
+  return builder
+}
+
+class StreamsBuilder implements Streams {
+  readonly tcp = new Map<string, StreamServer>()
+  readonly udp = new Map<string, StreamServer>()
+  readonly binds: Bind[] = []
+  readonly udpBinds: UdpBind[] = []
+  readonly #block: model.StreamBlock
+  readonly #env: StreamsEnv
+  /** Servers that share a line share its log. */
+  readonly #logs = new Map<unknown, AccessLog>()
+
+  constructor(block: model.StreamBlock, env: StreamsEnv) {
+    this.#block = block
+    this.#env = env
+  }
+
+  add(server: model.StreamServerBlock): void {
+    const { status_zone: zone } = server
+    const common = {
+      settings: this.#settings(server),
+      content: this.#content(server),
+      accessLogs: this.#accessLogs(server.access_log ?? this.#block.access_log ?? defaultAccessLog),
+      zone: zone === undefined ? undefined : this.#env.zone(zone),
+    }
+    for (const line of server.listen ?? []) {
+      const { address: key } = line
+      const address = where(listenAddress(key))
+      const live = { ...common, address: key, proxied: line.proxy_protocol === true }
+      if (line.udp && address.kind === 'tcp') {
+        this.udp.set(key, live)
+        this.udpBinds.push({ key, address })
+      } else {
+        this.tcp.set(key, live)
+        this.binds.push({ key, address, backlog: line.backlog ?? 511 })
+      }
+    }
+  }
+
+  #settings(server: model.StreamServerBlock): SessionSettings {
+    return sessionSettings([this.#block, server])
+  }
+
+  #content(server: model.StreamServerBlock): StreamContent {
+    const { variables } = this.#env
+    const { proxy_pass: pass } = server
+    if (pass === undefined) return { kind: 'return', text: variables.compile(bytes(server.return ?? '')) }
+    const text = variables.compile(bytes(pass))
+    const group = (name: string) => this.#env.group(`${streamPrefix}${name}`.toLowerCase())?.balancing
+    if (!hasVariables(pass)) {
+      const found = group(bytes(pass))
+      if (found === undefined) throw new Error(`host not found in upstream "${pass}"`)
+      const target = { group: found }
+      return { kind: 'proxy', group: found.upstream.name, target: () => target }
+    }
+    return {
+      kind: 'proxy',
+      group: undefined,
+      target(call) {
+        const name = text(call)
+        const found = group(name)
+        if (found) return { group: found }
+        try {
+          const address = streamTarget(name)
+          const host = address.kind === 'unix' ? name : address.host
+          return { group: undefined, status: 502, error: `no resolver defined to resolve ${host}` }
+        } catch {
+          return { group: undefined, status: 500, error: `invalid upstream "${name}"` }
+        }
+      },
+    }
+  }
+
+  #accessLogs(lines: NonNullable<model.StreamSettings['access_log']>): AccessLog[] {
+    if (lines === 'off') return []
+    return lines.map((line) => {
+      let log = this.#logs.get(line)
+      if (!log) {
+        const open = this.#env.openAccessLog({ path: line.path, format: line.format ?? 'json' })
+        log = line.if === undefined ? open : conditional(open, this.#env.variables.compile(bytes(line.if)))
+        this.#logs.set(line, log)
+      }
+      return log
+    })
+  }
+}

@@ -1,0 +1,34 @@
+import type { Running } from './build/running.ts'
+import type { Bind } from './net/bind.ts'
+import type { UdpBind } from './net/bind-udp.ts'
+import type { ListenSpec } from './proxy/listener.ts'
+
+/** Every address that a configuration listens on. */
+export interface Listens {
+  readonly http: readonly ListenSpec[]
+  readonly stream: readonly Bind[]
+  readonly udp: readonly UdpBind[]
+}
+
+export function listensOf({ listens, streams }: Pick<Running, 'listens' | 'streams'>): Listens {
+  return { http: listens, stream: streams.binds, udp: streams.udpBinds }
+}
+
+/** What a port is noted by that was taken for an address with port 0: TCP and UDP have ports of their own. */
+export function udpKey({ key }: UdpBind): string {
+  return `udp ${key}`
+}
+
+/** The same addresses with the ports that were taken. */
+export function withPorts({ http, stream, udp }: Listens, ports: ReadonlyMap<string, number>): Listens {
+  const taken = <T extends Pick<Bind, 'address'>>(spec: T, key: string): T => {
+    const port = ports.get(key)
+    if (port === undefined || spec.address.kind === 'unix') return spec
+    return { ...spec, address: { ...spec.address, port } }
+  }
+  return {
+    http: http.map((spec) => taken(spec, spec.key)),
+    stream: stream.map((spec) => taken(spec, spec.key)),
+    udp: udp.map((spec) => taken(spec, udpKey(spec))),
+  }
+}

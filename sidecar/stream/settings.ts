@@ -1,0 +1,79 @@
+import type { Call } from '../../feedback/call.ts'
+import type { RetryPolicy } from '../../feedback/policy.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { Group } from '../balance/pick.ts'
+import type { Trusted } from '../net/trusted.ts'
+
+/** What a server of `stream` says of its sessions. Times are milliseconds, sizes bytes. */
+export interface SessionSettings {
+  readonly connectTimeout: number
+  /** Longest pause in both directions together. */
+  readonly timeout: number
+  readonly retry: RetryPolicy
+  /** Whether one direction goes on after the other has ended. */
+  readonly halfClose: boolean
+  /** How much of a direction is held before its source is read no more. */
+  readonly bufferSize: number
+  /** Version of the PROXY header that peers get; undefined: none. */
+  readonly proxyProtocol: 'v1' | 'v2' | undefined
+  /** How long a client may take for its PROXY header. */
+  readonly proxyProtocolTimeout: number
+  /** Whose PROXY header is taken for the client's address; undefined: nobody's. */
+  readonly trusted: Trusted | undefined
+  /** Datagrams that one datagram is answered with; undefined: not known. */
+  readonly responses: number | undefined
+  /** Datagrams of a client after which a new session begins; 0: never. */
+  readonly requests: number
+}
+
+/** Where a session goes. */
+export type StreamTarget =
+  | { readonly group: Group }
+  /** Nowhere: what it ends with, and what the error log has to say. */
+  | { readonly group: undefined; readonly status: 500 | 502; readonly error: string }
+
+/** What is done with a session. */
+export type StreamContent =
+  | {
+      readonly kind: 'proxy'
+      /** Name of the group, where it is the same for all sessions. */
+      readonly group: string | undefined
+      target(call: Call): StreamTarget
+    }
+  | { readonly kind: 'return'; text(call: Call): string }
+
+/** A server of `stream` at one of the addresses that it listens on. */
+export interface StreamServer {
+  /** Canonical text of that address. */
+  readonly address: string
+  /** Whether its clients begin with a PROXY header. */
+  readonly proxied: boolean
+  readonly settings: SessionSettings
+  readonly content: StreamContent
+  /** Told of sessions that have ended. */
+  readonly accessLogs: readonly ((call: Call) => void)[]
+  /** Undefined where no `status_zone` counts its sessions. */
+  readonly zone: ServerZone | undefined
+}
+
+/** nginx's defaults, and the product's own. */
+export const sessionDefaults: SessionSettings = {
+  connectTimeout: 60_000,
+  timeout: 600_000,
+  retry: {
+    on: new Set(['error', 'timeout']),
+    // Nothing has been sent to a peer that cannot be connected to.
+    nonIdempotent: true,
+    tries: 0,
+    timeout: 0,
+    budget: { ratio: 0.2, min: 10, window: 10_000 },
+    backoff: undefined,
+  },
+  halfClose: false,
+  bufferSize: 16_384,
+  proxyProtocol: undefined,
+  proxyProtocolTimeout: 30_000,
+  trusted: undefined,
+  responses: undefined,
+  requests: 0,
+}

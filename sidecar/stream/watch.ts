@@ -1,0 +1,69 @@
+import { monotonic } from '../../feedback/clock.ts'
+import { afterReading } from '../net/late.ts'
+
+/** Something with a deadline that may move. */
+export interface Dated {
+  /** Monotonic milliseconds. */
+  readonly due: number
+  /** The moment has come. */
+  late(now: number): void
+}
+
+/** Two looks are so far apart at least, milliseconds: many deadlines that lie close together are one look's. */
+const leastMs = 5
+const mostMs = 1000
+/** A look that is so much later than it was to be shows that the process could not run meanwhile. */
+const heldUpMs = 1000
+
+/**
+ * Looks after the deadlines of thousands with one timer. What happens only moves a mark, which is looked at when the
+ * deadline before it has come.
+ */
+export class Watch {
+  readonly #all: ReadonlySet<Dated>
+  #timer: NodeJS.Timeout | undefined = undefined
+  /** When the next look is to be. */
+  #at = Number.POSITIVE_INFINITY
+
+  /** @param all those that are looked after */
+  constructor(all: ReadonlySet<Dated>) {
+    this.#all = all
+  }
+
+  /** There is a deadline that may come before all others. */
+  expect(at: number): void {
+    if (at >= this.#at) return
+    const now = monotonic()
+    const next = Math.max(at, now + leastMs)
+    if (next >= this.#at) return
+    this.#set(next, now)
+  }
+
+  #set(at: number, now: number): void {
+    clearTimeout(this.#timer)
+    this.#at = at
+    this.#timer = setTimeout(() => this.#come(), Math.ceil(at - now)).unref()
+  }
+
+  /** What has come in meanwhile is read before anybody is judged. */
+  #come(): void {
+    const heldUp = monotonic() - this.#at > heldUpMs
+    this.#timer = undefined
+    afterReading(() => this.#look(heldUp))
+  }
+
+  #look(heldUp: boolean): void {
+    const now = monotonic()
+    this.#at = Number.POSITIVE_INFINITY
+    if (this.#all.size === 0) return
+    let next = now + mostMs
+    // Nobody is judged by a time in which nobody could do anything.
+    const judged = heldUp ? Number.NEGATIVE_INFINITY : now
+    for (const one of this.#all) {
+      if (one.due <= judged) one.late(now)
+      // It may have a later one now.
+      next = Math.min(next, one.due)
+    }
+    this.#set(Math.max(next, now + leastMs), now)
+  }
+}
