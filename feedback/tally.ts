@@ -1,7 +1,7 @@
 import { Rows } from './rows.ts'
 
-/** What each thread counts of its clients. The last four go down again. */
-const fields = ['accepted', 'dropped', 'open', 'active', 'requests', 'tunnels'] as const
+/** What each thread counts of its clients. Those from `open` to `tunnels` go down again. */
+const fields = ['accepted', 'dropped', 'open', 'active', 'requests', 'tunnels', 'lost'] as const
 const gauges = [2, 3, 4, 5] as const
 
 /** What another thread needs to count along; can be posted to it. */
@@ -23,6 +23,8 @@ export interface ClientCounts {
   /** Requests in progress, those that have become tunnels included. */
   requests: number
   tunnels: number
+  /** Datagrams that were not passed on: too many waited, they were too long, or none were taken any more. */
+  lost: number
 }
 
 /** The counts of clients of all threads. This thread's are its own to change; the sums are everybody's to read. */
@@ -53,7 +55,7 @@ export class Tally {
 
   /** The numbers of all threads together. */
   all(): ClientCounts {
-    const [accepted, dropped, open, active, requests, tunnels] = fields.map((_, field) =>
+    const [accepted, dropped, open, active, requests, tunnels, lost] = fields.map((_, field) =>
       this.#rows.sum(field),
     )
     return {
@@ -63,6 +65,7 @@ export class Tally {
       active: active!,
       requests: requests!,
       tunnels: tunnels!,
+      lost: lost!,
     }
   }
 

@@ -11,26 +11,20 @@ import { Watch } from './watch.ts'
 /** A session in which nothing has passed for so long, milliseconds, is not waited for at the end of the program. */
 const quietMs = 1000
 
-/** What is told to the rest of the program. */
-export interface UdpNews extends StreamNews {
-  /** A datagram was not passed on. */
-  lost(): void
-}
-
 /** The UDP side of `stream`: all addresses that datagrams come to in this thread. */
 export class UdpListeners implements UdpOwner {
   readonly counts
   graceMs = 30_000
   readonly #sharing: StreamSharing
   readonly #limit: number
-  readonly #news: UdpNews
+  readonly #news: StreamNews
   readonly #open = new Map<string, UdpListener>()
   readonly #sessions = new Set<UdpSession>()
   readonly #watch = new Watch(this.#sessions)
   #stopped = false
 
   /** @param limit most connections and sessions of clients at once, those of all threads and of `http` together */
-  constructor(sharing: StreamSharing, limit: number, news: UdpNews) {
+  constructor(sharing: StreamSharing, limit: number, news: StreamNews) {
     this.counts = sharing.tally.own
     this.#sharing = sharing
     this.#limit = limit
@@ -93,10 +87,13 @@ export class UdpListeners implements UdpOwner {
     for (const session of [...this.#sessions]) session.end()
   }
 
-  /** The same with those to peers that a reload takes away, after `graceMs`. */
-  endOf(gone: readonly Peer[]): void {
-    if (gone.length === 0) return
-    for (const session of this.#sessions) if (session.isWith(gone)) session.endLater(this.graceMs)
+  /**
+   * The same with those to peers that a reload takes away.
+   * @param graceMs how long they have until then
+   */
+  endOf(gone: readonly Peer[], graceMs: number): void {
+    this.graceMs = graceMs
+    for (const session of this.#sessions) if (session.isWith(gone)) session.endLater(graceMs)
   }
 
   /** Ends everything. */
@@ -134,7 +131,7 @@ export class UdpListeners implements UdpOwner {
   }
 
   lost(): void {
-    this.#news.lost()
+    this.counts.lost += 1
   }
 
   complain(call: Call, text: string): void {

@@ -21,7 +21,6 @@ export class UdpSideUnderTest implements AsyncDisposable {
   readonly ended: Call[] = []
   readonly tally = new Tally()
   readonly notes: string[] = []
-  lost = 0
   dropped = 0
   readonly listeners: UdpListeners
   port = 0
@@ -34,9 +33,6 @@ export class UdpSideUnderTest implements AsyncDisposable {
       note: (_call, text) => this.notes.push(text),
       dropped: () => {
         this.dropped += 1
-      },
-      lost: () => {
-        this.lost += 1
       },
     })
   }
@@ -62,6 +58,11 @@ export class UdpSideUnderTest implements AsyncDisposable {
     }
     this.listeners.use(new Map([[this.#key, server]]))
     return this
+  }
+
+  /** Datagrams that were not passed on. */
+  get lost(): number {
+    return this.tally.own.lost
   }
 
   /** How each session ended: its status, and ending and reason of its attempts. */

@@ -332,8 +332,7 @@ test('sessions with a peer that has left end after their time of grace, others d
   await using b = await udpClient(side.port)
   await a.ask('x')
   await b.ask('x')
-  side.listeners.graceMs = 50
-  side.listeners.endOf([group.upstream.peers[0]!])
+  side.listeners.endOf([group.upstream.peers[0]!], 50)
   assert.equal(await a.ask('x'), '1')
   await eventually('it is over', () => side.ended.length === 1)
   assert.equal(side.ended[0]!.remotePort, `${a.port}`)
