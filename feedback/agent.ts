@@ -112,7 +112,7 @@ export function weigh({ zone, index }: Peer, factor: number): void {
 function settleTurns(zone: Zone): void {
   const { tenant, weightFactor, effectiveWeight, currentWeight } = zone.peers
   let round = 0
-  for (let i = 0; i < zone.capacity; i++) if (tenant[i] !== 0) round += effectiveWeight[i]! * weightFactor[i]!
+  for (let i = 0; i < zone.capacity; i++) if (tenant[i]! > 0) round += effectiveWeight[i]! * weightFactor[i]!
   for (let i = 0; i < zone.capacity; i++) {
     const turn = currentWeight[i]!
     if (Math.abs(turn) > round) currentWeight[i] = Math.sign(turn) * round
@@ -125,7 +125,7 @@ function mostFactor(zone: Zone): number {
   let most = 0
   let changed = false
   for (let i = 0; i < zone.capacity; i++) {
-    if (tenant[i] === 0) continue
+    if (tenant[i]! <= 0) continue
     const factor = weightFactor[i]!
     most = Math.max(most, factor)
     if (factor !== 1) changed = true

@@ -88,12 +88,13 @@ export function adopt(
 /**
  * Ends the tenancy of peers of one zone: they get no new request, and their slots are free once their last calls have
  * ended. To be done once every thread picks from the new list, or there might be nobody left in the old one.
+ * @param dismissed whether tunnels and sessions with them have to end soon: those of peers that a name has no more go on
  */
-export function retire(zone: Zone, peers: readonly Peer[]): void {
+export function retire(zone: Zone, peers: readonly Peer[], dismissed = true): void {
   if (peers.length === 0) return
   zone.enter()
   for (const { index } of peers) {
-    zone.free(index)
+    zone.free(index, dismissed)
     zone.peers.share[index] = 0
   }
   refresh(zone, [])

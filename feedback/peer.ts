@@ -64,4 +64,9 @@ export class Peer {
   get retired(): boolean {
     return this.zone.peers.tenant[this.index] !== this.tenant
   }
+
+  /** Whether that is so because the configuration was read anew: then tunnels and sessions have to end soon as well. */
+  get dismissed(): boolean {
+    return this.zone.peers.tenant[this.index] === 0
+  }
 }

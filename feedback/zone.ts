@@ -213,7 +213,7 @@ export class Zone {
   }
 
   #isFree(index: number): boolean {
-    return this.peers.tenant[index] === 0 && this.peers.conns[index]! <= 0
+    return this.peers.tenant[index]! <= 0 && this.peers.conns[index]! <= 0
   }
 
   /** How many slots are free. */
@@ -290,9 +290,12 @@ export class Zone {
     this.peers.tenant[index] = this.get('tenants')
   }
 
-  /** Takes the tenancy of a slot away. Once no call is in progress there it is free. */
-  free(index: number): void {
-    this.peers.tenant[index] = 0
+  /**
+   * Takes the tenancy of a slot away. Once no call is in progress there it is free.
+   * @param dismissed whether what is bound to the peer has to end soon; see `Peer.dismissed`
+   */
+  free(index: number, dismissed = true): void {
+    this.peers.tenant[index] = dismissed ? 0 : -1
   }
 
   *#all(): Generator<Float64Array> {

@@ -18,6 +18,9 @@ export interface PoolOptions {
   readonly timeout: number
 }
 
+/** How many addresses are remembered that have left. */
+const mostLeft = 1000
+
 /** A group as requests meet it: who picks, the connections kept to its peers, and where requests wait for one. */
 export interface PeerGroup {
   readonly balancing: Group
@@ -37,6 +40,8 @@ export class Pool {
   #idle = new Map<string, Connection[]>()
   /** All idle ones, the longest idle first. */
   #order = new Set<Connection>()
+  /** Addresses that have left the group and may have connections in use, the first to leave first. */
+  readonly #left = new Set<string>()
   #sweeper: NodeJS.Timeout | undefined = undefined
 
   constructor(zone: Zone, options: PoolOptions) {
@@ -77,7 +82,8 @@ export class Pool {
   put(connection: Connection, now: number): void {
     const { keepalive, requests, time } = this.#options
     const worn = connection.requests >= requests || now - connection.openedAt >= time
-    if (keepalive === 0 || worn || !connection.usable || connection.dirty) {
+    const left = this.#left.size > 0 && this.#left.has(connection.key)
+    if (keepalive === 0 || worn || left || !connection.usable || connection.dirty) {
       connection.destroy()
       return
     }
@@ -92,7 +98,21 @@ export class Pool {
     this.#sweeper ??= setInterval(() => this.#sweep(), 1000).unref()
   }
 
-  /** Closes the idle connections of one peer (it has left the group), or all. */
+  /** A peer has left the group: connections to it are kept no more, those in use neither. */
+  leave(name: string): void {
+    this.#left.add(name)
+    // Connections to the first ones have ended long since.
+    if (this.#left.size > mostLeft)
+      for (const oldest of this.#left.values().take(1)) this.#left.delete(oldest)
+    this.close(name)
+  }
+
+  /** These are in the group, whoever had left it before. */
+  welcome(peers: readonly Peer[]): void {
+    if (this.#left.size > 0) for (const { name } of peers) this.#left.delete(name)
+  }
+
+  /** Closes the idle connections of one peer, or all. */
   close(peerName?: string): void {
     for (const connection of [...this.#order]) {
       if (peerName !== undefined && connection.key !== peerName) continue

@@ -21,7 +21,7 @@ export class Tunnels {
     this.#open.set(end, peer)
     this.#counts.tunnels += 1
     // The peer has left while it was asked.
-    if (peer?.retired) this.#endLater(end)
+    if (peer?.dismissed) this.#endLater(end)
     return () => {
       if (this.#open.delete(end)) this.#counts.tunnels -= 1
     }

@@ -1,5 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Found, Lookup, Memo, Name, Resolver } from './lookup.ts'
+import type { Found } from './found.ts'
+import type { Lookup, Memo } from './lookup.ts'
+import type { Name, Resolver } from './resolver.ts'
 
 /** Time, dice, and a voice. */
 export interface FollowerEnv {

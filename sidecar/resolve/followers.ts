@@ -1,7 +1,9 @@
 import type { FollowedName, FoundAddress, ResolverSpec } from '../membership.ts'
 import type { ResolverCounts } from './counts.ts'
 import { Follower, type FollowerEnv, type NameFacts } from './follower.ts'
-import { type Found, type LookupEnv, Resolver } from './lookup.ts'
+import type { Found } from './found.ts'
+import type { LookupEnv } from './lookup.ts'
+import { Resolver } from './resolver.ts'
 
 /** A resolver at work, for people. */
 export interface ResolverFacts {

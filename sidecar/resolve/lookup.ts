@@ -1,26 +1,13 @@
 import { isIPv4 } from 'node:net'
 import type { ResolverSpec } from '../membership.ts'
 import { follow } from './chain.ts'
-import { noCounts, type ResolverCounts } from './counts.ts'
 import type { AskServer } from './exchange.ts'
+import { bare, type Found, sorted } from './found.ts'
 import { localAddresses } from './hosts.ts'
 import { askable, type Resource, type Service } from './message.ts'
 import { candidates } from './resolv-conf.ts'
-import { type Asked, Servers } from './servers.ts'
+import type { Asked, Servers } from './servers.ts'
 import type { System } from './system.ts'
-
-/** What is looked up: addresses of a host, or a service there. */
-export interface Name {
-  /** Lower case. */
-  readonly host: string
-  readonly service: string | undefined
-}
-
-/** An address that a name has. What services say is undefined where none was asked for. */
-export interface Found {
-  readonly host: string
-  readonly service: Service | undefined
-}
 
 /** What a look-up came to. */
 export type Lookup =
@@ -65,6 +52,8 @@ interface Addresses {
   readonly ttl: number
   readonly addresses: readonly string[]
   readonly error: string | undefined
+  /** Whether any of it has been heard just now. */
+  readonly fresh: boolean
 }
 
 /** How often an alias that leads out of an answer is asked for. */
@@ -74,38 +63,8 @@ const soonTtl = 5
 /** Seconds that what the system knows itself is good for. */
 const localTtl = 5
 
-/** Looks names up, as one `resolver` line says. */
-export class Resolver {
-  readonly spec: ResolverSpec
-  readonly counts: ResolverCounts = noCounts()
-  readonly #env: LookupEnv
-  readonly #servers: Servers
-
-  constructor(spec: ResolverSpec, env: LookupEnv) {
-    this.spec = spec
-    this.#env = env
-    this.#servers = new Servers(env.ask, env.now, this.counts)
-  }
-
-  /** @param memo what the last good look-up of the name left; that of a good one is put there */
-  async lookUp(name: Name, memo: Memo): Promise<Lookup> {
-    const { queries } = this.counts
-    if (name.service === undefined) queries.name += 1
-    else queries.srv += 1
-    const used: Memo = new Map()
-    const work = new Work(this.spec, this.#env, this.#servers, memo, used)
-    const how = await (name.service === undefined
-      ? work.host(name.host)
-      : work.services(name.service, name.host))
-    if (how.kind !== 'found') return how
-    memo.clear()
-    for (const [question, addresses] of used) memo.set(question, addresses)
-    return how
-  }
-}
-
 /** One look-up, which has its time in all. */
-class Work {
+export class Work {
   readonly #spec: ResolverSpec
   readonly #env: LookupEnv
   readonly #servers: Servers
@@ -135,7 +94,9 @@ class Work {
     return this.#search(host, async (name) => {
       const how = await this.#addresses(name, [])
       if (how.kind !== 'found') return how
-      return { ...how, found: sorted(how.addresses.map(bare)) }
+      const { addresses, ttl, error, fresh } = how
+      if (!fresh) return { kind: 'failed', error: error ?? '' }
+      return { kind: 'found', found: sorted(addresses.map(bare)), ttl, error }
     })
   }
 
@@ -196,16 +157,18 @@ class Work {
     let ttl = Number.POSITIVE_INFINITY
     let error: string | undefined
     let absent = true
+    let fresh = false
     for (const how of all) {
       if (how.kind === 'found') {
         addresses.push(...how.addresses)
         ttl = Math.min(ttl, how.ttl)
+        fresh ||= how.fresh
       }
       if (how.kind === 'found' || how.kind === 'failed') error ??= how.error
       absent &&= how.kind === 'absent'
     }
     if (addresses.length > 0)
-      return { kind: 'found', addresses, ttl: error ? Math.min(ttl, soonTtl) : ttl, error }
+      return { kind: 'found', addresses, ttl: error ? Math.min(ttl, soonTtl) : ttl, error, fresh }
     if (error !== undefined) return { kind: 'failed', error }
     return { kind: absent ? 'absent' : 'empty' }
   }
@@ -218,7 +181,7 @@ class Work {
     const key = `${family} ${name}`
     const good = (addresses: readonly string[], ttl: number, error?: string): Addresses => {
       this.#used.set(key, addresses)
-      return { kind: 'found', addresses, ttl, error }
+      return { kind: 'found', addresses, ttl, error, fresh: error === undefined }
     }
     const given = additionals.filter((record) => record.name === name && record.type === family)
     if (given.length > 0) {
@@ -260,27 +223,4 @@ function askedOf({ servers }: ResolverSpec, system: System): Asked {
   if (servers !== undefined) return { servers, tryMs: 2000, rounds: 10, rotate: true }
   const { servers: own, timeoutMs, attempts, rotate } = system.conf()
   return { servers: own, tryMs: timeoutMs, rounds: attempts, rotate }
-}
-
-function bare(host: string): Found {
-  return { host, service: undefined }
-}
-
-/** By target, port and address, so that all instances have the same order. */
-function sorted(found: readonly Found[]): Found[] {
-  const once = new Map<string, Found>()
-  for (const each of found) {
-    const known = once.get(orderOf(each))?.service
-    // Of a service that is listed twice the first in line holds, wherever it stands.
-    if (known === undefined || known.priority > each.service!.priority) once.set(orderOf(each), each)
-  }
-  return Array.from(once.entries())
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([, each]) => each)
-}
-
-/** A text by which addresses come in the order of their numbers, IPv4 first. */
-function orderOf({ host, service }: Found): string {
-  const address = isIPv4(host) ? `4 ${host.split('.').map((byte) => byte.padStart(3, '0'))}` : `6 ${host}`
-  return `${service?.target ?? ''} ${`${service?.port ?? ''}`.padStart(5, '0')} ${address}`
 }

@@ -106,9 +106,9 @@ function resourceOf(answer: Answer): Resource[] {
   const ttl = seconds(answer.ttl)
   switch (answer.type) {
     case 'A':
-      return isIPv4(answer.data) ? [{ name, ttl, type: 'A', address: answer.data }] : []
+      return [{ name, ttl, type: 'A', address: whole(answer.data, isIPv4) }]
     case 'AAAA':
-      return isIPv6(answer.data) ? [{ name, ttl, type: 'AAAA', address: answer.data }] : []
+      return [{ name, ttl, type: 'AAAA', address: whole(answer.data, isIPv6) }]
     case 'CNAME':
       return [{ name, ttl, type: 'CNAME', alias: plainName(answer.data) }]
     case 'SRV': {
@@ -119,4 +119,10 @@ function resourceOf(answer: Answer): Resource[] {
     default:
       return []
   }
+}
+
+/** The library does not notice that a message ends within an address. */
+function whole(address: string, is: (text: string) => boolean): string {
+  if (!is(address)) throw new Error(`no address: ${address}`)
+  return address
 }
