@@ -11,7 +11,8 @@ import { stackOf } from './mistake.ts'
 import { Listeners, type Sharing } from './proxy/listener.ts'
 import { Serving } from './proxy/serving.ts'
 import { Tunnels } from './proxy/upgrade.ts'
-import { StreamListeners } from './stream/listener.ts'
+import { StreamListeners, type StreamNews } from './stream/listener.ts'
+import { UdpListeners } from './stream/udp.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { escapeText } from './telemetry/log-format.ts'
 
@@ -24,9 +25,10 @@ export class Service {
   readonly #serving: Serving
   readonly #listeners: Listeners
   readonly #streams: StreamListeners
+  readonly #udp: UdpListeners
   readonly #queues = new Queues()
-  /** What `http` listens on. */
-  #open: Listens['http'] = []
+  /** What is listened on, but with UDP. */
+  #open: Omit<Listens, 'udp'> = { http: [], stream: [] }
   #fullAt = Number.NEGATIVE_INFINITY
 
   /** @param facts what `api` and `prometheus` in a location show */
@@ -48,27 +50,31 @@ export class Service {
     )
     const most = mostConnections(sharing.threads)
     this.#listeners = new Listeners(this.#serving, sharing, most, () => this.#full(sharing))
-    this.#streams = new StreamListeners(sharing, most, {
+    const news: StreamNews = {
       complain: (call, text) => errorLog.log('error', sessionLine(call, text)),
       note: (call, text) => errorLog.log('info', sessionLine(call, text)),
       dropped: () => this.#full(sharing),
-    })
+    }
+    this.#streams = new StreamListeners(sharing, most, news)
+    this.#udp = new UdpListeners(sharing, most, news)
   }
 
   /**
    * Listens on these addresses and no others. Requests on new ones wait until `use` brings their routes.
    * @throws ListenError; then everything stays as it was
    */
-  async listen({ http, stream }: Listens): Promise<void> {
+  async listen({ http, stream, udp }: Listens): Promise<void> {
     const before = this.#open
     await this.#listeners.apply(http)
     try {
       await this.#streams.apply(stream)
+      await this.#udp.apply(udp)
     } catch (error) {
-      await this.#listeners.apply(before)
+      await this.#listeners.apply(before.http)
+      await this.#streams.apply(before.stream)
       throw error
     }
-    this.#open = http
+    this.#open = { http, stream }
   }
 
   /**
@@ -79,11 +85,13 @@ export class Service {
     this.#serving.use(running.router)
     this.#queues.use(running.groups)
     this.#streams.use(running.streams.tcp)
+    this.#udp.use(running.streams.udp)
     if (running.refreshed) return
     const gone = running.leaving.flatMap(({ peers }) => peers)
     const graceMs = timeMs(running.model.drain_timeout ?? '30s') ?? 30_000
     this.#tunnels.endOf(gone, graceMs)
     this.#streams.endOf(gone, graceMs)
+    this.#udp.endOf(gone, graceMs)
   }
 
   /** From now on each response is its connection's last. */
@@ -95,21 +103,25 @@ export class Service {
   close(): void {
     this.#listeners.stopListening()
     this.#streams.stopListening()
+    this.#udp.stopListening()
   }
 
   closeIdle(): void {
     this.#listeners.closeIdle()
+    this.#udp.closeIdle()
   }
 
   /** Ends sessions too. */
   endTunnels(): void {
     this.#tunnels.end()
     this.#streams.end()
+    this.#udp.end()
   }
 
   destroy(): void {
     this.#listeners.destroy()
     this.#streams.destroy()
+    this.#udp.destroy()
   }
 
   /** A connection was closed as it came. */
