@@ -245,10 +245,10 @@ export class Reading {
       this.notice(place, `"${name}" directive`)
       return
     }
+    if (treatment === 'later') fail(place, `"${name}" directive is not supported yet`)
     if (isKnown(name) || treatment === 'elsewhere') {
       fail(place, `"${name}" directive is not allowed here`)
     }
-    if (treatment === 'later') fail(place, `"${name}" directive is not supported yet`)
     if (treatment === 'never') fail(place, `"${name}" directive is not supported`)
     fail(place, `unknown directive "${name}"`)
   }

@@ -42,6 +42,9 @@ const later = words(`
   recursive_error_pages server_name_in_redirect split_clients ssl ssl_*
 `)
 
+/** The same in `stream`, where other directives have these names elsewhere. */
+const laterInStream = words('pass server_name set')
+
 /** Refused by name: they would change what a client sees, and are not what this program is for. */
 const never = words(`
   *_pass add_after_body add_before_body addition_types alias allow ancient_browser ancient_browser_value
@@ -63,6 +66,7 @@ export type Treatment = 'noticed' | 'later' | 'never'
 export function foreign(name: string, context: Context): Treatment | 'elsewhere' | undefined {
   if (noticedIn(context).some((names) => matches(names, name))) return 'noticed'
   if (matches(later, name)) return 'later'
+  if (context.startsWith('stream') && laterInStream.includes(name)) return 'later'
   if (matches(never, name)) return 'never'
   return noticed.some((names) => matches(names, name)) ? 'elsewhere' : undefined
 }
@@ -89,7 +93,7 @@ function matches(names: readonly string[], name: string): boolean {
 /** The lists, for the reference. */
 export const foreignNames = {
   noticed: [...new Set(noticed.flat())].sort(),
-  later: [...later].sort(),
+  later: [...later, ...laterInStream.map((name) => `${name} (stream)`)].sort(),
   never: [...never].sort(),
 }
 

@@ -9,6 +9,9 @@ const groups: readonly Context[] = ['upstream', 'stream upstream']
 /** Eight pages: less would not hold a table in nginx's shared memory. */
 const leastZone = 32_768
 
+/** What a name may be so that `Set-Cookie` says it: RFC 6265 section 4.1.1. */
+const cookieName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
+
 /** Memory with a size, as a text or taken apart. */
 const zone = Type.Union([Type.String(), Type.Object({ name: text, size: Type.Optional(size) })], {
   description: '`NAME:SIZE`',
@@ -31,6 +34,7 @@ const cookie = directive({
     attributes.length === 0 ? { name } : { name, attributes },
   tidy({ name, attributes = [] }) {
     if (name === '') throw new Fault('"sticky" directive empty cookie name', 'name')
+    if (!cookieName.test(name)) throw new Fault(`invalid cookie name "${name}"`, 'name')
     if (attributes.filter((one) => /^expires=/i.test(one)).length > 1) {
       throw new Fault('parameter "expires" is duplicate', 'attributes')
     }
@@ -85,8 +89,10 @@ function learnParts(words: readonly string[]): Record<string, Part> {
     const at = word.indexOf('=')
     const [name, value] = at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]
     const list = Object.hasOwn(lists, name!) ? lists[name!] : undefined
-    if (list !== undefined && value !== undefined) list.push(value)
-    else if (name! in parts) throw new Fault(`duplicate ${name}`)
+    if (list !== undefined) {
+      if (value === undefined) throw new Fault('unknown sticky learn parameter')
+      list.push(value)
+    } else if (name! in parts) throw new Fault(`duplicate ${name}`)
     else parts[name!] = value ?? true
   }
   return { ...parts, ...lists }
