@@ -49,6 +49,7 @@ const reached = (item: (attempt: Attempt) => string): Read =>
 export const streamVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
   ...shared.map((name): [string, Read] => [name, requestVariables.get(name)!]),
   ...sharedOfAttempts.map((name): [string, Read] => [name, attemptVariables.get(name)!]),
+  ['upstream_probe_response', (call) => call.probeBody],
   ['protocol', (call) => call.protocol],
   ['bytes_received', (call) => `${call.requestLength}`],
   ['session_time', (call) => seconds((call.endedAt || monotonic()) - call.startedAt)],

@@ -52,7 +52,7 @@ export function learningOf(
 }
 
 /** Whoever asks for one of these means probes: for a client's request they are empty. */
-const probeVariables = new Set(['upstream_probe', 'upstream_probe_body'])
+const probeVariables = new Set(['upstream_probe', 'upstream_probe_body', 'upstream_probe_response'])
 
 const unitMs = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
 

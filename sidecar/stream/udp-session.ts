@@ -146,6 +146,8 @@ export class UdpSession implements LinkOwner, Dated {
   connected(): void {
     const { proxyProtocol } = this.#server.settings
     const first = this.#waiting
+    // As nginx has it, for its variables. Of the peer it says nothing.
+    this.#attempt!.connectMs = monotonic() - this.#attempt!.startedAt
     this.#unproven = first
     this.#waiting = []
     for (const [i, datagram] of first.entries()) {
