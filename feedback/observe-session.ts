@@ -3,7 +3,7 @@ import { type PeerStateEvent, peerStateChannel } from './channels.ts'
 import { ewma } from './ewma.ts'
 import { learnConnect, learnHeader } from './learn.ts'
 import { connectLesson, headerLesson } from './lesson.ts'
-import { countHeader, recovered } from './observe.ts'
+import { comeBack, countHeader, recovered } from './observe.ts'
 import type { Attempt } from './outcome.ts'
 import { shadowConnected, shadowMeasured } from './shadow.ts'
 
@@ -36,6 +36,8 @@ export function connected(attempt: Attempt, call: Call, now: number): void {
     zone.leave()
   }
   shadowConnected(attempt, call, now)
+  upstream.sessions?.connected(attempt, call, now)
+  if (attempt.returning) comeBack(attempt, now)
   if (change !== undefined) peerStateChannel.publish(change)
 }
 
