@@ -10,6 +10,7 @@ import type { LiveGroup } from './build/groups.ts'
 import { type Running, upstreamFacts } from './build/running.ts'
 import type { Model } from './config/model.ts'
 import type { Reloaded } from './reloads.ts'
+import type { ResolverFacts } from './resolve/followers.ts'
 import { version } from './version.ts'
 
 /** What of the program is shown. */
@@ -35,6 +36,8 @@ export interface ProgramView {
   readonly fleet: FleetFacts | undefined
   /** Undefined in threads that leave changes to the main one. */
   readonly runtime?: RuntimeFacts
+  /** Undefined in threads that leave names to the main one. */
+  readonly resolvers?: readonly ResolverFacts[]
   /** Undefined in threads that ask no peers. */
   readonly prober?: { about(peer: Peer): readonly ProbeFacts[] }
   /** Undefined in threads that tell nobody but the main one. */
@@ -59,7 +62,7 @@ export function programFacts(program: ProgramView): Facts {
     serverZones: () => program.running?.serverZones ?? new Map(),
     locationZones: () => program.running?.locationZones ?? new Map(),
     streamZones: () => program.running?.streamZones ?? new Map(),
-    resolvers: () => [],
+    resolvers: () => program.resolvers ?? [],
     fleet: () => program.fleet,
     runtime: () => program.runtime,
     ready: () => program.phase === 'ready',
