@@ -6,6 +6,7 @@ import { clockOrigin } from '../../../feedback/clock.ts'
 import { recall } from '../../../feedback/held.ts'
 import { type SharedZone, Zone } from '../../../feedback/zone.ts'
 import { finished, thread } from '../../support/thread.ts'
+import { timed } from '../../support/undisturbed.ts'
 import { until } from '../../support/until.ts'
 
 /** What every thread does first: a group of one peer, and requests that wait for it and keep it for a moment. */
@@ -89,41 +90,47 @@ test('two threads that flood one peer never give it too much, and leave nobody w
   assert.ok(zone.get('queued') >= 780, `${zone.get('queued')} waited`)
 })
 
-test('a place that becomes free in one thread is had by whoever waits in another, at once', async () => {
-  const { zone, begin } = shared(1)
-  const holder = begin('await request(told())', 0)
-  await until(() => zone.peers.conns[0] === 1)
-  const waiter = begin(`await request(0); parentPort.postMessage("done")`, 1)
-  await until(() => zone.get('queueWaiting') === 1)
-  holder.postMessage('let go')
-  const from = performance.now()
-  await Promise.all([once(waiter, 'message'), finished(holder, waiter)])
-  // It looks by itself every half second, and would have waited so long.
-  assert.ok(performance.now() - from < 400)
-})
+test(
+  'a place that becomes free in one thread is had by whoever waits in another, at once',
+  timed(async () => {
+    const { zone, begin } = shared(1)
+    const holder = begin('await request(told())', 0)
+    await until(() => zone.peers.conns[0] === 1)
+    const waiter = begin(`await request(0); parentPort.postMessage("done")`, 1)
+    await until(() => zone.get('queueWaiting') === 1)
+    holder.postMessage('let go')
+    const from = performance.now()
+    await Promise.all([once(waiter, 'message'), finished(holder, waiter)])
+    // It looks by itself every half second, and would have waited so long.
+    assert.ok(performance.now() - from < 400)
+  }),
+)
 
-test('what a thread that is ended held is had by those that wait in another', async () => {
-  const { zone, begin } = shared(2)
-  const holder = begin('await Promise.all(Array.from({ length: 6 }, () => request(60_000)))', 0)
-  await until(() => zone.get('queueWaiting') === 4)
-  const waiter = begin(
-    `await Promise.all(Array.from({ length: 5 }, () => request(1))); parentPort.postMessage({ longest, peak })`,
-    1,
-  )
-  await until(() => zone.get('queueWaiting') === 9)
-  const done = once(waiter, 'message')
-  await holder.terminate()
-  zone.enter()
-  recall(zone, 0)
-  zone.leave()
-  zone.wake()
-  const from = performance.now()
-  const [{ peak }] = await done
-  assert.ok(performance.now() - from < 400)
-  await finished(waiter)
-  assert.equal(peak, 2)
-  assert.deepEqual([zone.get('queueWaiting'), zone.peers.conns[0]], [0, 0])
-})
+test(
+  'what a thread that is ended held is had by those that wait in another',
+  timed(async () => {
+    const { zone, begin } = shared(2)
+    const holder = begin('await Promise.all(Array.from({ length: 6 }, () => request(60_000)))', 0)
+    await until(() => zone.get('queueWaiting') === 4)
+    const waiter = begin(
+      `await Promise.all(Array.from({ length: 5 }, () => request(1))); parentPort.postMessage({ longest, peak })`,
+      1,
+    )
+    await until(() => zone.get('queueWaiting') === 9)
+    const done = once(waiter, 'message')
+    await holder.terminate()
+    zone.enter()
+    recall(zone, 0)
+    zone.leave()
+    zone.wake()
+    const from = performance.now()
+    const [{ peak }] = await done
+    assert.ok(performance.now() - from < 400)
+    await finished(waiter)
+    assert.equal(peak, 2)
+    assert.deepEqual([zone.get('queueWaiting'), zone.peers.conns[0]], [0, 0])
+  }),
+)
 
 test('those that wait are found again where the zone has moved', async () => {
   const { zone, begin } = shared(1)

@@ -9,6 +9,7 @@ import { ask, dial } from '../../support/client.ts'
 import { eventually, lab, spread } from '../../support/invariants.ts'
 import { queueStatus, wait } from '../../support/queued.ts'
 import { start } from '../../support/sidecar.ts'
+import { timed } from '../../support/undisturbed.ts'
 
 /** How many wait, and how many of them the peer may have at once. */
 const [herd, most] = process.env['TEST_LONG'] === '1' ? [1000, 100] : [300, 30]
@@ -82,49 +83,55 @@ test('a herd of which many leave is served to the last one that stays', async ()
   assert.ok(dropped > 0 && dropped < queued, `${dropped} of ${queued}`)
 })
 
-test('requests wait for a peer that is set aside, and the first that it answers lets the others in', async () => {
-  await using a = await backend(refusing)
-  await using front = await lab(
-    `upstream peers { zone peers 64k; server ${a.address} max_fails=1 fail_timeout=1s;
+test(
+  'requests wait for a peer that is set aside, and the first that it answers lets the others in',
+  timed(async () => {
+    await using a = await backend(refusing)
+    await using front = await lab(
+      `upstream peers { zone peers 64k; server ${a.address} max_fails=1 fail_timeout=1s;
        server 127.0.0.1:1 down; queue 10; }
      server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } }`,
-    [a],
-  )
-  assert.equal((await ask(front.port)).status, 502)
-  const failed = performance.now()
-  a.script = { body: 'ok' }
-  // Whoever waits looks by itself every half second: that would be later.
-  await sleep(250)
-  const replies = await Promise.all(Array.from({ length: 6 }, () => ask(front.port)))
-  const took = performance.now() - failed
-  assert.equal(spread(replies.map(({ status }) => String(status))), '200: 6')
-  assert.ok(took > 900 && took < 1200, `${took} ms`)
-  await front.settle(7)
-})
+      [a],
+    )
+    assert.equal((await ask(front.port)).status, 502)
+    const failed = performance.now()
+    a.script = { body: 'ok' }
+    // Whoever waits looks by itself every half second: that would be later.
+    await sleep(250)
+    const replies = await Promise.all(Array.from({ length: 6 }, () => ask(front.port)))
+    const took = performance.now() - failed
+    assert.equal(spread(replies.map(({ status }) => String(status))), '200: 6')
+    assert.ok(took > 900 && took < 1200, `${took} ms`)
+    await front.settle(7)
+  }),
+)
 
-test('a peer that its probe finds healthy again is had by those that wait, at once', async () => {
-  const checked = new Checked('A')
-  checked.status = 503
-  await using a = await backend(checked.script)
-  await using sidecar = await start(
-    `worker_processes 2;
+test(
+  'a peer that its probe finds healthy again is had by those that wait, at once',
+  timed(async () => {
+    const checked = new Checked('A')
+    checked.status = 503
+    await using a = await backend(checked.script)
+    await using sidecar = await start(
+      `worker_processes 2;
      http { map $upstream_status $good { 200 1; }
        upstream peers { zone peers 64k; server ${a.address}; queue 10; }
        server { listen 127.0.0.1:PORT;
          location / { proxy_pass http://peers; upstream_probe check uri=/health interval=50ms test=$good essential; } } }`,
-  )
-  const replies = Array.from({ length: 8 }, () => ask(sidecar.port))
-  await wait(sidecar, 8)
-  checked.held = true
-  await checked.answer(503)
-  const last = checked.answer(200)
-  await last
-  const from = performance.now()
-  for (const { text } of await Promise.all(replies)) assert.equal(text, 'A')
-  const took = performance.now() - from
-  assert.ok(took < 400, `${took} ms`)
-  checked.held = false
-})
+    )
+    const replies = Array.from({ length: 8 }, () => ask(sidecar.port))
+    await wait(sidecar, 8)
+    checked.held = true
+    await checked.answer(503)
+    const last = checked.answer(200)
+    await last
+    const from = performance.now()
+    for (const { text } of await Promise.all(replies)) assert.equal(text, 'A')
+    const took = performance.now() - from
+    assert.ok(took < 400, `${took} ms`)
+    checked.held = false
+  }),
+)
 
 test('those that wait in one thread go on when another one dies', async () => {
   await using a = await backend(({ gone }) => gone.then(() => {}))

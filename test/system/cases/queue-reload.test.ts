@@ -8,6 +8,7 @@ import { ask, dial } from '../../support/client.ts'
 import { eventually } from '../../support/invariants.ts'
 import { Gate, queueStatus, wait } from '../../support/queued.ts'
 import { start } from '../../support/sidecar.ts'
+import { timed } from '../../support/undisturbed.ts'
 
 interface Parts {
   readonly threads: number
@@ -29,33 +30,36 @@ http {
 for (const threads of [1, 2]) {
   const plural = threads === 1 ? 'one thread' : `${threads} threads`
 
-  test(`a peer that a reload adds is had by those that wait, and a limit that it raises too, in ${plural}`, async () => {
-    const gate = new Gate()
-    await using a = await backend(gate.script)
-    await using b = await backend({ body: 'b' })
-    const old = `server ${a.address} max_conns=1;`
-    await using sidecar = await start(config({ threads, group: `${old} queue 20;` }))
-    const first = ask(sidecar.port, '/first')
-    await eventually('the peer is full', () => a.busy === 1)
-    const replies = Array.from({ length: 6 }, (_, i) => ask(sidecar.port, `/${i}`))
-    await wait(sidecar, 6)
-    await sidecar.reload(
-      config({ threads, group: `${old} server ${b.address} max_conns=2; queue 20; keepalive 4;` }),
-    )
-    await eventually('nobody waits', async () => (await queueStatus(sidecar)).waiting === 0, 400)
-    for (const { text } of await Promise.all(replies)) assert.equal(text, 'b')
+  test(
+    `a peer that a reload adds is had by those that wait, and a limit that it raises too, in ${plural}`,
+    timed(async () => {
+      const gate = new Gate()
+      await using a = await backend(gate.script)
+      await using b = await backend({ body: 'b' })
+      const old = `server ${a.address} max_conns=1;`
+      await using sidecar = await start(config({ threads, group: `${old} queue 20;` }))
+      const first = ask(sidecar.port, '/first')
+      await eventually('the peer is full', () => a.busy === 1)
+      const replies = Array.from({ length: 6 }, (_, i) => ask(sidecar.port, `/${i}`))
+      await wait(sidecar, 6)
+      await sidecar.reload(
+        config({ threads, group: `${old} server ${b.address} max_conns=2; queue 20; keepalive 4;` }),
+      )
+      await eventually('nobody waits', async () => (await queueStatus(sidecar)).waiting === 0, 400)
+      for (const { text } of await Promise.all(replies)) assert.equal(text, 'b')
 
-    b.script = gate.script
-    const more = Array.from({ length: 6 }, (_, i) => ask(sidecar.port, `/more-${i}`))
-    await wait(sidecar, 4)
-    await sidecar.reload(
-      config({ threads, group: `${old} server ${b.address} max_conns=6; queue 20; keepalive 4;` }),
-    )
-    await eventually('all are with it', () => b.busy === 6, 400)
-    gate.open()
-    await Promise.all(more)
-    await first
-  })
+      b.script = gate.script
+      const more = Array.from({ length: 6 }, (_, i) => ask(sidecar.port, `/more-${i}`))
+      await wait(sidecar, 4)
+      await sidecar.reload(
+        config({ threads, group: `${old} server ${b.address} max_conns=6; queue 20; keepalive 4;` }),
+      )
+      await eventually('all are with it', () => b.busy === 6, 400)
+      gate.open()
+      await Promise.all(more)
+      await first
+    }),
+  )
 
   test(`a group that is no more has nobody wait for it, in ${plural}`, async () => {
     const gate = new Gate()

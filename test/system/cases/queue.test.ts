@@ -10,6 +10,7 @@ import { type Backend, backend } from '../../support/backend.ts'
 import { ask, Client, dial } from '../../support/client.ts'
 import { eventually, type Lab, type Logged, lab } from '../../support/invariants.ts'
 import { Gate, queueStatus, wait } from '../../support/queued.ts'
+import { timed } from '../../support/undisturbed.ts'
 
 /** One thread, since each has a queue of its own. */
 function inFront(group: string, backends: readonly Backend[], location = ''): Promise<Lab> {
@@ -161,74 +162,80 @@ test('one that is served whether its client stays or not keeps its place', async
   await front.settle(2)
 })
 
-test('a full queue refuses at once, and the connection goes on', async () => {
-  const gate = new Gate()
-  await using a = await backend(gate.script)
-  await using front = await inFront(`server ${a.address} max_conns=1; queue 2;`, [a])
-  const held = [ask(front.port, '/0')]
-  await eventually('the peer is full', () => a.busy === 1)
-  for (const i of [1, 2]) {
-    held.push(ask(front.port, `/${i}`))
-    await wait(front.sidecar, i)
-  }
-  using client = await dial(front.port)
-  const from = performance.now()
-  const refused = [await client.ask('/full'), await client.ask('/full', { method: 'POST', body: 'some' })]
-  assert.deepEqual(
-    refused.map(({ status }) => status),
-    [502, 502],
-  )
-  assert.ok(performance.now() - from < 200)
-  gate.open()
-  await Promise.all(held)
-  assert.equal((await client.ask('/again')).text, '/again')
-  assert.deepEqual(await queueStatus(front.sidecar), {
-    queued: 2,
-    waiting: 0,
-    dropped: 0,
-    timedout: 0,
-    overflows: 2,
-  })
-  assert.deepEqual(await front.sidecar.json('/status/http/upstreams/peers/evenkeel/denials'), {
-    queue_full: 2,
-  })
-  const full = (await front.records()).filter(({ request }) => request.includes('/full'))
-  for (const { addresses, reasons, status } of full)
-    assert.deepEqual([addresses, reasons, status], [['peers'], ['queue_full'], 502])
-  await front.settle(6)
-})
-
-test('whoever is not served in time hears so, and those behind it wait their own time', async () => {
-  const gate = new Gate()
-  await using a = await backend(gate.script)
-  await using front = await inFront(`server ${a.address} max_conns=1; queue 10 timeout=250ms;`, [a])
-  const held = ask(front.port, '/0')
-  await eventually('the peer is full', () => a.busy === 1)
-  const timed = async (target: string) => {
+test(
+  'a full queue refuses at once, and the connection goes on',
+  timed(async () => {
+    const gate = new Gate()
+    await using a = await backend(gate.script)
+    await using front = await inFront(`server ${a.address} max_conns=1; queue 2;`, [a])
+    const held = [ask(front.port, '/0')]
+    await eventually('the peer is full', () => a.busy === 1)
+    for (const i of [1, 2]) {
+      held.push(ask(front.port, `/${i}`))
+      await wait(front.sidecar, i)
+    }
+    using client = await dial(front.port)
     const from = performance.now()
-    const { status } = await ask(front.port, target)
-    return { status, ms: performance.now() - from }
-  }
-  const one = timed('/1')
-  await wait(front.sidecar, 1)
-  await sleep(100)
-  const other = timed('/2')
-  for (const { status, ms } of await Promise.all([one, other])) {
-    assert.equal(status, 502)
-    assert.ok(ms >= 249 && ms < 1000, `${ms} ms`)
-  }
-  assert.equal(a.requests.length, 1)
-  gate.open()
-  await held
-  const told = (await lines(front, 'queue.log', 3)).filter((line) => !line.startsWith('/0 '))
-  for (const line of told) assert.match(line, /^\/\d 502 0\.(2[5-9]|[3-9])\d+ queue_timeout$/)
-  assert.equal((await queueStatus(front.sidecar)).timedout, 2)
-  assert.deepEqual(await front.sidecar.json('/status/http/upstreams/peers/evenkeel/denials'), {
-    queue_timeout: 2,
-  })
-  assert.equal((await ask(front.port, '/later')).status, 200)
-  await front.settle(4)
-})
+    const refused = [await client.ask('/full'), await client.ask('/full', { method: 'POST', body: 'some' })]
+    assert.deepEqual(
+      refused.map(({ status }) => status),
+      [502, 502],
+    )
+    assert.ok(performance.now() - from < 200)
+    gate.open()
+    await Promise.all(held)
+    assert.equal((await client.ask('/again')).text, '/again')
+    assert.deepEqual(await queueStatus(front.sidecar), {
+      queued: 2,
+      waiting: 0,
+      dropped: 0,
+      timedout: 0,
+      overflows: 2,
+    })
+    assert.deepEqual(await front.sidecar.json('/status/http/upstreams/peers/evenkeel/denials'), {
+      queue_full: 2,
+    })
+    const full = (await front.records()).filter(({ request }) => request.includes('/full'))
+    for (const { addresses, reasons, status } of full)
+      assert.deepEqual([addresses, reasons, status], [['peers'], ['queue_full'], 502])
+    await front.settle(6)
+  }),
+)
+
+test(
+  'whoever is not served in time hears so, and those behind it wait their own time',
+  timed(async () => {
+    const gate = new Gate()
+    await using a = await backend(gate.script)
+    await using front = await inFront(`server ${a.address} max_conns=1; queue 10 timeout=250ms;`, [a])
+    const held = ask(front.port, '/0')
+    await eventually('the peer is full', () => a.busy === 1)
+    const timed = async (target: string) => {
+      const from = performance.now()
+      const { status } = await ask(front.port, target)
+      return { status, ms: performance.now() - from }
+    }
+    const one = timed('/1')
+    await wait(front.sidecar, 1)
+    await sleep(100)
+    const other = timed('/2')
+    for (const { status, ms } of await Promise.all([one, other])) {
+      assert.equal(status, 502)
+      assert.ok(ms >= 249 && ms < 1000, `${ms} ms`)
+    }
+    assert.equal(a.requests.length, 1)
+    gate.open()
+    await held
+    const told = (await lines(front, 'queue.log', 3)).filter((line) => !line.startsWith('/0 '))
+    for (const line of told) assert.match(line, /^\/\d 502 0\.(2[5-9]|[3-9])\d+ queue_timeout$/)
+    assert.equal((await queueStatus(front.sidecar)).timedout, 2)
+    assert.deepEqual(await front.sidecar.json('/status/http/upstreams/peers/evenkeel/denials'), {
+      queue_timeout: 2,
+    })
+    assert.equal((await ask(front.port, '/later')).status, 200)
+    await front.settle(4)
+  }),
+)
 
 test('bodies of requests that wait arrive whole, and what is read ahead of its turn is bounded', async () => {
   const gate = new Gate()
@@ -303,29 +310,32 @@ test('requests that were sent ahead on one connection are answered in order afte
   await front.settle(4)
 })
 
-test('a request whose peer fails waits for one that is busy, and one whose peers have all failed does not', async () => {
-  const gate = new Gate()
-  await using busy = await backend(gate.script)
-  await using cutting = await backend((x) => x.reset())
-  await using front = await inFront(
-    `server ${cutting.address} max_fails=0; server ${busy.address} max_conns=1; queue 10;`,
-    [busy, cutting],
-  )
-  const held = [ask(front.port, '/held')]
-  await eventually('the peer is full', () => busy.busy === 1)
-  held.push(ask(front.port, '/then'))
-  await wait(front.sidecar, 1)
-  gate.open()
-  for (const { status } of await Promise.all(held)) assert.equal(status, 200)
-  const second = await recordOf(front, '/then')
-  assert.deepEqual(second.addresses, [cutting.address, busy.address])
-  busy.script = (x) => x.reset()
-  const from = performance.now()
-  assert.equal((await ask(front.port, '/none')).status, 502)
-  assert.ok(performance.now() - from < 1000)
-  // What was reset on a kept connection counts as not seen.
-  await front.settle(3, { seen: false })
-})
+test(
+  'a request whose peer fails waits for one that is busy, and one whose peers have all failed does not',
+  timed(async () => {
+    const gate = new Gate()
+    await using busy = await backend(gate.script)
+    await using cutting = await backend((x) => x.reset())
+    await using front = await inFront(
+      `server ${cutting.address} max_fails=0; server ${busy.address} max_conns=1; queue 10;`,
+      [busy, cutting],
+    )
+    const held = [ask(front.port, '/held')]
+    await eventually('the peer is full', () => busy.busy === 1)
+    held.push(ask(front.port, '/then'))
+    await wait(front.sidecar, 1)
+    gate.open()
+    for (const { status } of await Promise.all(held)) assert.equal(status, 200)
+    const second = await recordOf(front, '/then')
+    assert.deepEqual(second.addresses, [cutting.address, busy.address])
+    busy.script = (x) => x.reset()
+    const from = performance.now()
+    assert.equal((await ask(front.port, '/none')).status, 502)
+    assert.ok(performance.now() - from < 1000)
+    // What was reset on a kept connection counts as not seen.
+    await front.settle(3, { seen: false })
+  }),
+)
 
 test('the time for further attempts begins with the first one, and not with the wait', async () => {
   const gate = new Gate()
