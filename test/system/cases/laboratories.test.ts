@@ -6,7 +6,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, backend, type Exchange } from '../../support/backend.ts'
-import { ask, dial, type Reply } from '../../support/client.ts'
+import { ask, type Client, dial, type Reply } from '../../support/client.ts'
 import { eventually, Lab, spread } from '../../support/invariants.ts'
 import { seed, tested } from '../../support/seed.ts'
 import { start } from '../../support/sidecar.ts'
@@ -69,6 +69,7 @@ beforeEach(() => {
 const places = {
   'backend:': `${host}:`,
   'listen 8080': 'listen 127.0.0.1:PORT',
+  'listen 8084': 'listen 127.0.0.1:PORT2',
   '/tmp/error.log': 'error.log',
 }
 
@@ -231,15 +232,27 @@ test('an active check by the word of another product is refused', async () => {
   assert.match(said, /\[emerg\] unknown directive "health_check" in /)
 })
 
-test('one client connection is split by path', async () => {
+test('one client connection is split by path where HTTP is read, and kept whole where it is not', async () => {
   await using lab = await laboratory('lab-layers')
-  using client = await dial(lab.port)
-  const peers: string[] = []
-  for (const path of ['/a', '/b', '/a', '/b']) {
+  const exchange = async (client: Client, path: string) => {
     const reply = await client.ask(path)
     assert.equal(reply.status, 200)
-    peers.push(said(reply).peer)
+    return said(reply)
   }
-  assert.equal(peers.join(''), 'ABAB')
+  {
+    using client = await dial(lab.port)
+    const peers: string[] = []
+    for (const path of ['/a', '/b', '/a', '/b']) peers.push((await exchange(client, path)).peer)
+    assert.equal(peers.join(''), 'ABAB')
+  }
+  const whole: string[] = []
+  for (let i = 0; i < 4; i++) {
+    using client = await dial(lab.sidecar.ports['PORT2']!)
+    const first = await exchange(client, '/a')
+    const second = await exchange(client, '/b')
+    assert.deepEqual([second.peer, second.connection], [first.peer, first.connection])
+    whole.push(first.peer)
+  }
+  assert.equal(spread(whole), 'A: 2, B: 2')
   await lab.settle(undefined, { seen: false })
 })
