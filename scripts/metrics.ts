@@ -1,8 +1,10 @@
 // Writes what is made from the table of metrics: docs/metrics.md.
 import { writeFileSync } from 'node:fs'
-import { latencyBucketsMs } from '../feedback/fields.ts'
+import { latencyBucketsMs, sessionBucketsMs } from '../feedback/fields.ts'
 import { metricsTable } from '../feedback/metrics-table.ts'
 import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../feedback/reasons.ts'
+import { responseWords } from '../sidecar/admin/resolver-facts.ts'
+import { deeds } from '../sidecar/admin/runtime-facts.ts'
 
 /** The page as it should be. */
 export function metricsPage(): string {
@@ -15,8 +17,13 @@ export function metricsPage(): string {
 Made from \`feedback/metrics-table.ts\` by \`npm run docs\`; a test checks that it is current.
 
 \`/metrics\` on the admin server serves these, in Prometheus' text format or, where it is asked for, in OpenMetrics. Times are in seconds. Buckets of
-the histograms end at ${latencyBucketsMs.map((ms) => ms / 1000).join(', ')} s. Metrics of the process itself (memory, CPU time, event loop, garbage collection) come
-under prom-client's names.
+the histograms end at ${latencyBucketsMs.map((ms) => ms / 1000).join(', ')} s, those of \`…_session_seconds\` at
+${sessionBucketsMs.map((ms) => ms / 1000).join(', ')} s. Metrics of the process itself (memory, CPU time, event loop, garbage collection) come under
+prom-client's names.
+
+A group of \`stream\` has \`upstream="stream/NAME"\`. What is said of requests holds for its sessions: \`code\` is 200 for one that was carried and 502 for one that
+found nobody, an attempt is a connection that was tried, the header is the peer's first byte. What sessions do not have is left out: statuses of peers, kept
+connections, and \`…_request_seconds\`, in whose place \`…_session_seconds\` stands, since how long a session lasts is its client's affair and says nothing of the peer.
 
 ## Which one answers what
 
@@ -37,6 +44,12 @@ under prom-client's names.
 | Does a new peer still warm up? | \`evenkeel_peer_ramp_ratio\` below 1 |
 | Does one track do worse than another? | label \`track\` on the above; [canary.md](canary.md) has a verdict |
 | Which configuration runs, and did the last reload work? | \`evenkeel_config_generation\`, \`evenkeel_config_last_reload_successful\` |
+| How long do sessions of \`stream\` last, and how soon does their peer answer? | \`evenkeel_upstream_session_seconds\`; \`evenkeel_peer_connect_seconds_total\` by \`evenkeel_peer_connects_total\`, \`evenkeel_peer_header_seconds\` |
+| Do requests wait for a peer, and do they get one? | \`evenkeel_upstream_queue_waiting\`, \`evenkeel_upstream_queue_entered_total\`, of which \`…_dropped_total\` and \`…_timedout_total\` got none; \`…_overflows_total\` found no room |
+| Do sessions stay with their peers? | \`evenkeel_upstream_sticky_picks_total\` by \`status\`; where they are learnt, \`evenkeel_upstream_sticky_sessions\` beside \`…_max\`, and \`…_evicted_total\` |
+| Do the backups have the work? | \`evenkeel_upstream_on_backups\` |
+| Are names of servers still resolved? | \`evenkeel_resolver_name_failing\`, \`evenkeel_resolver_name_addresses\`, \`evenkeel_resolver_responses_total\` by \`status\` |
+| Does the file say what runs? | \`evenkeel_upstream_changes_in_force\`: what was changed by the admin API and not taken back |
 | Do the instances hear each other? | \`evenkeel_fleet_up\`, \`evenkeel_upstream_fleet_age_seconds\`, \`evenkeel_upstream_fleet_members\` |
 
 \`requests_total\` counts requests as they come to a group, \`responses_total\` as they end; what is between the two is in progress. A request that an error page
@@ -50,8 +63,8 @@ itself, and keeps them where it runs with \`--enable-feature=exemplar-storage\`.
 
 ## How many series
 
-No label is ever controlled by a client: not by its host, path, method or headers. \`upstream\`, \`peer\` and \`track\` are the configuration's, \`reason\` is of the
-closed list below, \`code\` a status from 100 to 599 or \`xxx\` for all others. Reasons have a series from the start, so that rates see the first, and so have the statuses that alerts look for; others once they have occurred.
+No label is ever controlled by a client: not by its host, path, method or headers. \`upstream\`, \`peer\`, \`track\`, \`resolver\` and \`name\` are the configuration's and
+of its names' addresses, \`reason\`, \`status\`, \`change\` and \`type\` are of closed lists, \`code\` is a status from 100 to 599 or \`xxx\` for all others. Reasons have a series from the start, so that rates see the first, and so have the statuses that alerts look for; others once they have occurred.
 That makes about 90 series for each peer. A scrape of 200 peers gives way to requests every half millisecond.
 
 The series of a peer stay as long as the configuration has it, and go when its last request ends after that (until then it is \`draining\`). Its slot in memory is
@@ -69,6 +82,9 @@ ${rows.join('\n')}
 - Of no attempt, or no further one: ${list(denialReasons)}.
 - Of an answer that brought no value to take (\`feedback\`): ${list(signalReasons)}.
 - Of a peer that gets no requests: ${list(exclusionReasons.filter((reason) => reason !== 'tried'))}.
+
+\`status\` is \`new\`, \`hit\` or \`miss\` of a sticky session, and of a message to a DNS server ${list(responseWords)}. \`type\` is \`name\`, \`srv\` or
+\`addr\` of what was looked up, \`a\`, \`aaaa\`, \`srv\` or \`ptr\` of what was asked for it. \`change\` is ${list(deeds)}.
 `
 }
 

@@ -2,10 +2,12 @@ import type { FastifyInstance } from 'fastify'
 import { metricsTable } from '../../feedback/metrics-table.ts'
 import { Exposition, type FormatName, formats, negotiate } from './exposition.ts'
 import type { Facts } from './facts.ts'
-import { type GroupSeries, groupSamplers } from './group-samples.ts'
+import { type GroupSeries, groupSamplers, groupSeries } from './group-samples.ts'
 import { peerSamplers } from './peer-samples.ts'
 import { processMetrics } from './process-metrics.ts'
 import { programNumbers } from './program-samples.ts'
+import { shownResolvers } from './resolver-facts.ts'
+import { resolverSamplers } from './resolver-samples.ts'
 import { type Series, seriesOf } from './series.ts'
 import { Stretch } from './stretch.ts'
 
@@ -28,15 +30,17 @@ export async function scrape(facts: Facts, format: FormatName): Promise<string> 
   const groups: GroupSeries[] = []
   const peers: Series[] = []
   for (const group of facts.upstreams()) {
-    const { upstream, shadow } = group
-    groups.push({ upstream, fleet: fleet?.upstream(upstream), shadow })
+    groups.push(groupSeries(group, facts))
     peers.push(...seriesOf(group, fleet, now))
     if (stretch.over) await stretch.rest()
   }
+  const resolvers = shownResolvers(facts.resolvers())
   for (const { name, type, help } of metricsTable) {
     out.family(name, type, help)
     const program = programNumbers.get(name)?.(facts)
     if (program !== undefined) out.sample(name, '', program)
+    const resolver = resolverSamplers.get(name)
+    if (resolver !== undefined) for (const one of resolvers) resolver(out, name, one)
     const group = groupSamplers.get(name)
     if (group !== undefined) for (const series of groups) group(out, name, series)
     const peer = peerSamplers.get(name)

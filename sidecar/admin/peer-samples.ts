@@ -7,7 +7,7 @@ import { reporting } from '../../feedback/report.ts'
 import type { Column, Zone } from '../../feedback/zone.ts'
 import type { Exposition } from './exposition.ts'
 import { fleetPeerNumbers } from './fleet-samples.ts'
-import { latencyBounds } from './latency-bounds.ts'
+import { latencyBounds, sessionBounds } from './latency-bounds.ts'
 import { type Series, sum } from './series.ts'
 
 /*
@@ -31,6 +31,15 @@ function field(of: PeerField): PeerSampler {
   return ofPeer((series) => sum(series, series.zone.peers[of]))
 }
 
+type Kind = 'http' | 'stream'
+
+/** What there is of groups of one kind only. */
+function only(kind: Kind, read: PeerSampler): PeerSampler {
+  return (out, name, series, now) => {
+    if (series.group.upstream.kind === kind) read(out, name, series, now)
+  }
+}
+
 /** A moving average in milliseconds, told in seconds; 0 is no data. */
 function average(of: PeerField): PeerSampler {
   return ofPeer(({ zone, first }) => zone.peers[of][first.index]! / 1000 || undefined)
@@ -38,6 +47,7 @@ function average(of: PeerField): PeerSampler {
 
 /** @param exemplars by bucket; left out where none are kept */
 function histogram(
+  bounds: readonly number[],
   buckets: (zone: Zone) => readonly Column[],
   total: (zone: Zone) => Column,
   exemplars?: (zone: Zone) => readonly Float64Array[],
@@ -47,14 +57,7 @@ function histogram(
     const seconds = sum(series, total(series.zone)) / 1000
     const kept = exemplars?.(series.zone)
     const bucket = (at: number) => sum(series, columns[at]!)
-    out.histogram(
-      name,
-      series.labels,
-      latencyBounds,
-      bucket,
-      seconds,
-      kept && ((at) => newest(series, kept[at]!)),
-    )
+    out.histogram(name, series.labels, bounds, bucket, seconds, kept && ((at) => newest(series, kept[at]!)))
   }
 }
 
@@ -79,7 +82,7 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   ['evenkeel_peer_sent_bytes_total', field('bytesSent')],
   ['evenkeel_peer_received_bytes_total', field('bytesReceived')],
   ['evenkeel_peer_unavailable_total', field('unavailable')],
-  ['evenkeel_peer_reuses_total', field('reuses')],
+  ['evenkeel_peer_reuses_total', only('http', field('reuses'))],
   ['evenkeel_peer_connects_total', field('connects')],
   [
     'evenkeel_peer_connect_seconds_total',
@@ -119,7 +122,9 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   ['evenkeel_peer_excluded', excluded],
   ['evenkeel_peer_average_seconds', average('avg')],
   ['evenkeel_peer_header_average_seconds', average('headerTime')],
-  ['evenkeel_peer_response_average_seconds', average('responseTime')],
+  ['evenkeel_peer_connect_average_seconds', average('connectTime')],
+  ['evenkeel_peer_response_average_seconds', only('http', average('responseTime'))],
+  ['evenkeel_peer_session_average_seconds', only('stream', average('responseTime'))],
   [
     'evenkeel_peer_success_ratio',
     ofPeer((series) => (learns(series) ? series.zone.peers.ok[series.first.index]! : undefined)),
@@ -153,23 +158,28 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   [
     'evenkeel_peer_header_seconds',
     histogram(
+      latencyBounds,
       (zone) => zone.headerHistogram,
       (zone) => zone.headerSum,
       (zone) => zone.headerExemplars,
     ),
   ],
-  [
-    'evenkeel_peer_response_seconds',
-    histogram(
-      (zone) => zone.responseHistogram,
-      (zone) => zone.responseSum,
-    ),
-  ],
+  ['evenkeel_peer_response_seconds', only('http', whole(latencyBounds))],
+  ['evenkeel_peer_session_seconds', only('stream', whole(sessionBounds))],
   ...Array.from(fleetPeerNumbers, ([name, read]): [string, PeerSampler] => [
     name,
     ofPeer(({ fleet }) => fleet && read(fleet)),
   ]),
 ])
+
+/** Of what is kept of whole answers, or of whole sessions. */
+function whole(bounds: readonly number[]): PeerSampler {
+  return histogram(
+    bounds,
+    (zone) => zone.responseHistogram,
+    (zone) => zone.responseSum,
+  )
+}
 
 /** Every word is told from the start, so that rates see the first. */
 function reasons(out: Exposition, name: string, series: Series): void {

@@ -65,8 +65,18 @@ export function shownResolvers(all: Iterable<ResolverFacts>): readonly ShownReso
       name,
       servers: [...new Set([...(other?.servers ?? []), ...servers])],
       counts: other === undefined ? counts : together(other.counts, counts),
-      names: [...(other?.names ?? []), ...names],
+      names: apart([...(other?.names ?? []), ...names]),
     })
+  }
+  return [...found.values()]
+}
+
+/** Each name once, and where several look it up the one that has trouble with it. */
+function apart(names: readonly NameFacts[]): NameFacts[] {
+  const found = new Map<string, NameFacts>()
+  for (const about of names) {
+    const text = nameText(about)
+    if (found.get(text)?.error === undefined) found.set(text, about)
   }
   return [...found.values()]
 }

@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groupFields, peerFields } from '../../feedback/fields.ts'
 import { metricsTable } from '../../feedback/metrics-table.ts'
+import { SessionBook } from '../../feedback/sessions/book.ts'
+import { Sessions } from '../../feedback/sessions/sessions.ts'
 import { Zone } from '../../feedback/zone.ts'
 import { scrape } from '../../sidecar/admin/metrics.ts'
 import { read } from '../sidecar/admin/checker.ts'
-import { facts, fleet, group, shadow } from '../sidecar/admin/facts.ts'
+import { facts, fleet, group, resolver, runtime, shadow } from '../sidecar/admin/facts.ts'
 
 /** The families of ours on a page of metrics where every peer has something of everything. */
 async function families() {
@@ -18,12 +20,35 @@ async function families() {
     account: undefined,
     value,
   } as const
-  const backend = group('backend', { a: { max_conns: 4 } }, { learning, expected: 25, shadow: shadow() })
+  const rules = { create: [], lookup: [], timeout: 1000, at: 'end', refresh: true } as const
+  const backend = group(
+    'backend',
+    { a: { max_conns: 4 } },
+    {
+      learning,
+      expected: 25,
+      shadow: shadow(),
+      queue: { number: 1, timeout: 1000 },
+      sticky: { mode: 'learn', strict: false },
+      sessions: new SessionBook('backend', rules, new Sessions('learned', 4)),
+      backupSwitch: { after: undefined },
+    },
+  )
   const { zone } = backend.upstream
   for (const field of peerFields) zone.peers[field].fill(1)
   for (const column of zone.statuses) column.fill(1)
   for (const track of backend.upstream.tracks.values()) track.answered(200, 5, undefined)
-  const shared = facts({ groups: [backend], fleet: () => fleet() })
+  const db = group('stream/db', { a: {} }, { kind: 'stream' })
+  for (const field of peerFields) db.upstream.zone.peers[field].fill(1)
+  const names = [
+    { host: 'a', service: undefined, addresses: [], ageMs: 1, nextMs: 1, error: undefined },
+  ] as const
+  const shared = facts({
+    groups: [backend, db],
+    fleet: () => fleet(),
+    runtime: () => runtime(),
+    resolvers: () => [resolver({ names })],
+  })
   const page = read(await scrape(shared, 'text'))
   return [...page.values()].filter(({ name }) => name.startsWith('evenkeel_'))
 }
@@ -56,7 +81,17 @@ test('every metric has the prefix, counters end in _total, and times are in seco
 })
 
 test('every number of the table comes from a place that there is', () => {
-  const elsewhere = ['configuration', 'balancer', 'listeners', 'program', 'fleet', 'track']
+  const elsewhere = [
+    'configuration',
+    'balancer',
+    'listeners',
+    'program',
+    'fleet',
+    'track',
+    'resolvers',
+    'sessions',
+    'changes',
+  ]
   const places = new Set<string>([
     ...peerFields,
     ...groupFields,

@@ -1,0 +1,135 @@
+import type { Metric, MetricLabel } from './metrics-table.ts'
+
+/** A metric of each group. */
+function group(
+  name: string,
+  type: Metric['type'],
+  help: string,
+  from: string,
+  ...more: readonly MetricLabel[]
+): Metric {
+  return { name: `evenkeel_upstream_${name}`, type, help, labels: ['upstream', ...more], from }
+}
+
+/** Of groups and their tracks. What is said of requests holds for sessions where the group is one of `stream`. */
+export const groupMetrics: readonly Metric[] = [
+  group('requests_total', 'counter', 'Requests that asked the group for a peer.', 'requests'),
+  group('attempts_total', 'counter', 'Attempts begun at peers of the group.', 'tries'),
+  group('retries_total', 'counter', 'Attempts after the first one of a request.', 'retries'),
+  group('retries_waiting', 'gauge', 'Retries that wait for their back-off.', 'retriesWaiting'),
+  group('idle_connections', 'gauge', 'Idle connections kept to peers of the group.', 'keepalive'),
+  group(
+    'denials_total',
+    'counter',
+    'Times that a request got no attempt, or no further one, by reason.',
+    'denials',
+    'reason',
+  ),
+  group(
+    'responses_total',
+    'counter',
+    'Requests by the status they ended with, 499 where the client left before the end; xxx is outside 100 to 599.',
+    'track',
+    'track',
+    'code',
+  ),
+  group(
+    'request_seconds',
+    'histogram',
+    'Time of a whole request with all its attempts, tunnels left out.',
+    'track',
+    'track',
+  ),
+  group(
+    'session_seconds',
+    'histogram',
+    'How long a session of stream lasted, with all its attempts.',
+    'track',
+    'track',
+  ),
+  group(
+    'rescued_total',
+    'counter',
+    'Requests whose clients got an answer that is no error after an attempt had failed.',
+    'track',
+    'track',
+  ),
+  group('hidden_failures_total', 'counter', 'Failed attempts of those requests.', 'track', 'track'),
+  group(
+    'judged_attempts_total',
+    'counter',
+    'Attempts that said something of their track: clients that left, and kept connections whose request was sent again, left out.',
+    'track',
+    'track',
+  ),
+  group(
+    'failed_attempts_total',
+    'counter',
+    'Those among them that failed or were answered 500 and above, whatever a retry made of them.',
+    'track',
+    'track',
+  ),
+  group('split_total', 'counter', 'Requests that the split sent to the track.', 'track', 'track'),
+  group(
+    'split_fallbacks_total',
+    'counter',
+    'Requests among those that went to stable or a backup, since no peer of the track could be asked.',
+    'track',
+    'track',
+  ),
+  group(
+    'shadow_picks_total',
+    'counter',
+    "Pairs of picks, the method's and its shadow's, of which both peers' average times are known.",
+    'shadowPicks',
+  ),
+  group('shadow_same_total', 'counter', 'Pairs among these that fell on the same peer.', 'shadowSame'),
+  group(
+    'picked_expected_seconds_total',
+    'counter',
+    'Average times of the peers that were picked, summed over them.',
+    'pickedMs',
+  ),
+  group(
+    'shadow_expected_seconds_total',
+    'counter',
+    'Average times of the peers that the shadow would have picked, summed over them.',
+    'shadowMs',
+  ),
+  group('queue_waiting', 'gauge', 'Requests that wait in the queue of the group.', 'queueWaiting'),
+  group('queue_entered_total', 'counter', 'Requests that have entered it.', 'queued'),
+  group('queue_dropped_total', 'counter', 'Those of them whose clients left.', 'queueDropped'),
+  group('queue_timedout_total', 'counter', 'Those of them that waited too long.', 'queueTimedout'),
+  group('queue_overflows_total', 'counter', 'Requests that found it full.', 'queueOverflows'),
+  group(
+    'queue_wait_seconds_total',
+    'counter',
+    'Time that all those have waited in it that wait no more, however that ended.',
+    'queueMs',
+  ),
+  group(
+    'sticky_picks_total',
+    'counter',
+    'Picks by what they made of the session: new, hit, or miss, whose peer could not take it.',
+    'stickyNew, stickyHit, stickyMiss',
+    'status',
+  ),
+  group('sticky_sessions', 'gauge', 'Learnt sessions in the table; some may have run out.', 'sessions'),
+  group('sticky_sessions_max', 'gauge', 'Most sessions that the table has room for.', 'sessions'),
+  group('sticky_sessions_created_total', 'counter', 'Sessions that were learnt here.', 'sessions'),
+  group('sticky_sessions_rebound_total', 'counter', 'Those that were bound to another peer.', 'sessions'),
+  group('sticky_sessions_evicted_total', 'counter', 'Those that were dropped for want of room.', 'sessions'),
+  group('on_backups', 'gauge', 'Whether backup_switch sends requests to the backups first.', 'activeList'),
+  group('backup_switches_total', 'counter', 'How often that changed, either way.', 'switches'),
+  group('changes_in_force', 'gauge', 'Changes by the admin API that hold.', 'changes'),
+  group(
+    'changes_total',
+    'counter',
+    'What was asked of the admin API and granted, and changes that a reload has dropped.',
+    'changes',
+    'change',
+  ),
+  group('fleet_members', 'gauge', 'Instances that share the group; absent while not known.', 'fleet'),
+  group('fleet_resets_total', 'counter', 'Times that the shared state was lost and begun anew.', 'fleet'),
+  group('fleet_age_seconds', 'gauge', 'Time since the last exchange that succeeded.', 'fleet'),
+]
