@@ -48,8 +48,6 @@ class Lane {
   /** Undefined in one that is about to go. */
   first: Waiter | undefined = undefined
   last: Waiter | undefined = undefined
-  /** The round in which its first found nobody. */
-  blocked = 0
 
   constructor(name: string) {
     this.name = name
@@ -60,7 +58,8 @@ class Lane {
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
   #size = 0
-  #round = 0
+  /** Those that are to be asked still, by when their first ones came. */
+  #turns: Lane[] = []
 
   get size(): number {
     return this.#size
@@ -105,22 +104,26 @@ export class Lanes {
 
   /** From now on every lane is asked again. */
   begin(): void {
-    this.#round += 1
+    this.#turns = [...this.#lanes.values()].sort((one, other) => one.first!.serial - other.first!.serial)
   }
 
   /** Whose turn it is: of the first ones in lanes that are not blocked, the one that came first. */
   next(): Waiter | undefined {
-    let next: Waiter | undefined
-    for (const { first, blocked } of this.#lanes.values()) {
-      if (blocked === this.#round || first === undefined) continue
-      if (next === undefined || first.serial < next.serial) next = first
+    const turns = this.#turns
+    for (let [lane] = turns; lane !== undefined; [lane] = turns) {
+      const { first } = lane
+      const second = turns[1]?.first
+      if (first !== undefined && (second === undefined || first.serial < second.serial)) return first
+      // Its first one has been taken out since: those behind it came later than others.
+      turns.shift()
+      if (first !== undefined) turns.splice(placeOf(turns, first.serial), 0, lane)
     }
-    return next
+    return undefined
   }
 
-  /** There is nobody for this one now, nor for those behind it. */
+  /** There is nobody for this one now, nor for those behind it. It is the one that `next` has given last. */
   block({ lane }: Waiter): void {
-    if (lane !== undefined) lane.blocked = this.#round
+    if (this.#turns[0] === lane) this.#turns.shift()
   }
 
   /** One lane after the other. The waiter that is given may be taken out. */
@@ -134,4 +137,16 @@ export class Lanes {
       }
     }
   }
+}
+
+/** Where in lanes that are in order one belongs whose first has that serial number. */
+function placeOf(lanes: readonly Lane[], serial: number): number {
+  let low = 0
+  let high = lanes.length
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (lanes[middle]!.first!.serial < serial) low = middle + 1
+    else high = middle
+  }
+  return low
 }

@@ -127,9 +127,16 @@ export class Selection implements Ask {
    */
   get lane(): string {
     const { split } = this.group
-    let track = split === undefined ? '' : this.call.track
-    if (this.#sticky !== undefined && this.#sticky.hint !== '') track += `@${this.#sticky.hint}`
-    return this.#tried.length === 0 ? track : [track, ...this.#tried.map(({ name }) => name)].join(' ')
+    let lane = split === undefined ? '' : this.call.track
+    // By the peers, which are few, and not by what names them: clients may write what they like there.
+    for (const { name } of this.#sticky?.bound ?? []) lane += ` @${name}`
+    for (const { name } of this.#tried) lane += ` ${name}`
+    return lane
+  }
+
+  /** Whether there is nothing to wait for: nobody may take the request but a peer that there is not. */
+  get lost(): boolean {
+    return this.#sticky?.lost ?? false
   }
 
   /** Begins again with the primaries, those of its own track first, for a request that has waited. */

@@ -105,14 +105,14 @@ class Run {
 
   async run(): Promise<Forwarded> {
     const { call } = this.#exchange
-    const { balancing, queue } = this.#group
-    const { upstream } = balancing
+    const { queue } = this.#group
+    const { upstream } = this.#group.balancing
     for (;;) {
       // Whoever left while the body was read or a retry waited is not served any more.
       if (this.#exchange.gone && !this.#exchange.settings.ignoreClientAbort) return done
       let attempt: Attempt | undefined
       // Whoever comes while others wait goes behind them; a request that has been at a peer is no newcomer.
-      if (queue === undefined || this.#firstAt !== undefined || !queue.crowded(balancing))
+      if (queue === undefined || this.#firstAt !== undefined || !this.#goesBehind(queue))
         attempt = this.#selection.next()
       if (attempt === undefined && queue !== undefined && this.#mayWait) {
         const waited = await this.#wait(queue)
@@ -240,7 +240,12 @@ class Run {
    * has not been at is busy. Nobody knows when one that is set aside comes back, and the client has waited already.
    */
   get #mayWait(): boolean {
+    if (this.#selection.lost) return false
     return this.#firstAt === undefined || this.#selection.denial === 'overflow'
+  }
+
+  #goesBehind(queue: Queue): boolean {
+    return queue.crowded(this.#group.balancing) && !this.#selection.lost
   }
 
   /** @returns the attempt, begun; `left` when the client is gone; otherwise why there is none */

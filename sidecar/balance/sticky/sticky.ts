@@ -85,6 +85,11 @@ export class StickyAsk {
     return this.status === 'MISS' && this.#sticky.rules.strict
   }
 
+  /** Whether the request may go to a peer alone that the group has not, or no more. */
+  get lost(): boolean {
+    return this.hint !== '' && this.bound.length === 0 && this.#sticky.rules.strict
+  }
+
   /** The peer has been selected: the answer tells the client so, whatever becomes of it. */
   selected(peer: Peer): void {
     const { rules, ids } = this.#sticky
