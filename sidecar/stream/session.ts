@@ -4,25 +4,14 @@ import { monotonic } from '../../feedback/clock.ts'
 import { connected, firstByte } from '../../feedback/observe-session.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import { connectVerdict, lossReason } from '../../feedback/socket-error.ts'
-import { proxyHeader, readProxyHeader } from '../net/proxy-protocol.ts'
+import { lossReason } from '../../feedback/socket-error.ts'
+import { proxyHeader } from '../net/proxy-protocol.ts'
 import type { SessionHost } from './host.ts'
+import { type Opened, Opening } from './opening.ts'
 import { begun, type End, ended } from './record.ts'
-import { type ConnectFailure, Search } from './search.ts'
+import { Relay } from './relay.ts'
 import type { StreamServer } from './settings.ts'
-import { breakOff, dial, own, type SocketOwner, written } from './sockets.ts'
-
-/** How far a session is. */
-type Phase =
-  /** The client's PROXY header is waited for. */
-  | 'prelude'
-  | 'connecting'
-  /** Bytes pass both ways. */
-  | 'open'
-  /** The end has begun: what is held still goes out. */
-  | 'ending'
-  /** It is over, and recorded; its sockets have a moment to close in order. */
-  | 'closing'
+import { breakOff, handOver, type SocketOwner, written } from './sockets.ts'
 
 /** How long the sides have to close after a session is over, milliseconds. */
 const lingerMs = 1000
@@ -30,45 +19,39 @@ const lingerMs = 1000
 const farewellMs = 400
 
 /** A client's connection, and the one to the peer that was picked for it. */
-export class Session implements SocketOwner {
+export class Session implements SocketOwner, Opened {
   readonly call: Call
-  readonly client: Socket
-  peer: Socket | undefined = undefined
-  attempt: Attempt | undefined = undefined
   readonly #server: StreamServer
   readonly #host: SessionHost
-  #phase: Phase = 'connecting'
-  #search: Search | undefined = undefined
-  /** What the client sent before there was somebody to send it to; undefined: nothing. */
-  #early: Buffer | undefined = undefined
-  #clientEnded = false
-  #peerEnded = false
-  /** It is this side that ends it. */
-  #dismissed = false
-  /** Since when nothing has passed, or the phase has lasted; monotonic milliseconds. */
+  readonly #relay: Relay
+  /** Until there is a connection to a peer. */
+  #opening: Opening | undefined
+  #attempt: Attempt | undefined = undefined
+  /** It is over, and recorded; its sockets have a moment to close in order. */
+  #closing = false
+  /** Since when nothing has passed, or nothing more is recorded; monotonic milliseconds. */
   #since: number
   /** When it is to be ended, whatever happens on it; monotonic milliseconds. */
   #endAt = Number.POSITIVE_INFINITY
 
   /** @param call with the addresses of the client's connection */
   constructor(client: Socket, call: Call, server: StreamServer, host: SessionHost) {
-    this.client = client
     this.call = call
     this.#server = server
     this.#host = host
+    this.#relay = new Relay(client, server.settings.halfClose)
     this.#since = call.startedAt
+    this.#opening = new Opening(client, call, server, this)
   }
 
   begin(): void {
     begun(this.#server, this.#host)
-    own(this.client, this)
-    if (this.#server.proxied) this.#enter('prelude', this.#since)
-    else this.#start()
+    this.#opening?.begin()
   }
 
   /** Whether the session is with one of these peers. */
   isWith(peers: readonly Peer[]): boolean {
-    const peer = this.attempt?.peer
+    const peer = this.#attempt?.peer
     // A reload makes the objects of all peers anew, also of those that stay.
     return (
       peer !== undefined && peers.some((one) => one.name === peer.name && one.zone.name === peer.zone.name)
@@ -77,118 +60,132 @@ export class Session implements SocketOwner {
 
   /** The next moment at which something is to be done unless something happens before; monotonic milliseconds. */
   get due(): number {
-    return Math.min(this.#endAt, this.#since + this.#patience)
+    const patience = this.#closing ? lingerMs : this.#server.settings.timeout
+    return Math.min(this.#endAt, this.#opening?.due ?? this.#since + patience)
   }
 
-  get #patience(): number {
-    const { settings } = this.#server
-    if (this.#phase === 'prelude') return settings.proxyProtocolTimeout
-    if (this.#phase === 'connecting') return settings.connectTimeout
-    if (this.#phase === 'closing') return lingerMs
-    return settings.timeout
+  /** So many milliseconds in which nobody could do anything count for nothing. */
+  forgive(ms: number): void {
+    this.#since += ms
+    this.#opening?.forgive(ms)
   }
 
   /** The moment has come. */
   late(now: number): void {
-    const dismissed = this.#dismissed
-    if (this.#phase === 'closing') for (const socket of [this.client, this.peer]) socket?.destroy()
+    const { dismissed } = this.#relay
+    if (this.#closing) this.#relay.destroy()
+    else if (this.#opening) this.#opening.late()
     else if (this.#endAt <= now && !dismissed) this.end()
-    else if (this.#phase === 'prelude') this.#malformed('client timed out while sending its PROXY header')
-    else if (this.#phase === 'connecting') this.#connectTimedOut()
     else {
       if (!dismissed) this.#host.note(this.call, 'connection timed out')
       this.#conclude({ ending: 'ok', detail: dismissed ? 'ended from here' : 'idle' })
-      // What is held is lost by that, which must not look like the end of what was sent.
-      for (const socket of [this.client, this.peer])
-        if (socket && socket.writableLength > 0) breakOff(socket, false)
+      this.#relay.breakOffHeld()
+      this.#relay.letGo()
     }
   }
 
   /** Ends it after so many milliseconds. */
   endLater(ms: number): void {
     this.#endAt = monotonic() + ms
-    this.#host.expect(this.#endAt)
+    this.expect(this.#endAt)
   }
 
   /** Ends it in order: each side gets what is held for it, and a FIN. */
   end(): void {
-    if (this.#phase === 'closing' || this.#dismissed) return
-    this.#dismissed = true
-    if (this.#phase === 'prelude' || this.#phase === 'connecting') {
+    if (this.#closing || this.#relay.dismissed) return
+    if (this.#opening) {
       this.#shutDown()
-      this.#letGo()
-      return
+      this.#relay.letGo()
+    } else {
+      this.#relay.dismiss()
+      this.endLater(farewellMs)
+      this.#check()
     }
-    this.endLater(farewellMs)
-    this.#phase = 'ending'
-    this.client.end()
-    this.peer?.end()
-    this.#check()
   }
 
   /** Cuts it. */
   destroy(): void {
-    if (this.#phase !== 'closing') this.#shutDown()
-    for (const socket of [this.client, this.peer]) if (socket) breakOff(socket, false)
+    if (!this.#closing) this.#shutDown()
+    this.#relay.breakOff()
+  }
+
+  // What its beginning tells.
+
+  opened(attempt: Attempt, peer: Socket, early: Buffer | undefined, ended: boolean): void {
+    const { call } = this
+    const { client } = this.#relay
+    const now = monotonic()
+    this.#opening = undefined
+    this.#attempt = attempt
+    this.#relay.peer = peer
+    handOver(client, this)
+    handOver(peer, this)
+    attempt.connectMs = now - attempt.startedAt
+    connected(attempt, call, now)
+    this.#since = now
+    this.expect(this.due)
+    const { proxyProtocol } = this.#server.settings
+    if (proxyProtocol !== undefined) peer.write(proxyHeader(proxyProtocol, call))
+    if (early !== undefined && !peer.write(early)) client.pause()
+    else client.resume()
+    if (ended) this.ended(client)
+    // It has left while it was connected to.
+    if (attempt.peer?.retired) this.endLater(this.#host.graceMs)
+  }
+
+  answer(text: string): void {
+    const { client } = this.#relay
+    this.#opening = undefined
+    handOver(client, this)
+    this.#since = monotonic()
+    this.expect(this.due)
+    client.end(text, 'latin1')
+  }
+
+  refused(status: number, why?: string): void {
+    this.call.status = status
+    if (why !== undefined && status === 400) this.#host.note(this.call, why)
+    else if (why !== undefined) this.#host.complain(this.call, why)
+    this.#conclude({ ending: 'aborted' })
+    this.#relay.letGo()
+  }
+
+  left(attempt: Attempt): void {
+    this.#attempt = attempt
+    this.#conclude({ ending: 'aborted', reason: 'client_abort', detail: 'client closed the connection' })
+    this.#relay.letGo()
+  }
+
+  expect(at: number): void {
+    this.#host.expect(at)
   }
 
   // What the sockets tell.
 
-  connected(): void {
-    const { attempt, call, peer, client } = this
-    if (!attempt || !peer || this.#phase !== 'connecting') return
-    const now = monotonic()
-    attempt.connectMs = now - attempt.startedAt
-    connected(attempt, call, now)
-    this.#search = undefined
-    this.#enter('open', now)
-    const { proxyProtocol } = this.#server.settings
-    if (proxyProtocol !== undefined) peer.write(proxyHeader(proxyProtocol, call))
-    const early = this.#early
-    this.#early = undefined
-    if (early !== undefined && !peer.write(early)) client.pause()
-    else client.resume()
-    if (this.#clientEnded) this.#passEnd(peer)
-    // It has left while it was connected to.
-    if (attempt.peer?.dismissed) this.endLater(this.#host.graceMs)
-  }
+  connected(): void {}
 
   data(socket: Socket, chunk: Buffer): void {
-    const { attempt, client, peer, call } = this
-    if (socket === client) {
-      if (this.#phase === 'prelude') {
-        this.#prelude(chunk)
-        return
-      }
-      call.requestLength += chunk.length
-      if (this.#phase === 'connecting') this.#keep(chunk)
-      else this.#pass(chunk, client, peer)
-      return
+    if (this.#closing) return
+    const attempt = this.#attempt
+    if (socket === this.#relay.client) this.call.requestLength += chunk.length
+    else if (attempt !== undefined) {
+      attempt.bytesReceived += chunk.length
+      if (attempt.headerMs === undefined) firstByte(attempt, this.call, monotonic())
     }
-    if (socket !== peer || attempt === undefined) return
-    attempt.bytesReceived += chunk.length
-    if (attempt.headerMs === undefined) firstByte(attempt, call, monotonic())
-    this.#pass(chunk, peer, client)
+    if (this.#relay.pass(chunk, socket)) this.#since = monotonic()
   }
 
   drained(socket: Socket): void {
+    if (this.#closing) return
     this.#since = monotonic()
-    if (socket === this.client) this.peer?.resume()
-    else this.client.resume()
+    this.#relay.drained(socket)
   }
 
   ended(socket: Socket): void {
-    const { client, peer } = this
-    if (socket === peer) {
-      this.#peerEnded = true
-      this.#passEnd(client)
-    } else if (socket === client) {
-      this.#clientEnded = true
-      if (this.#phase === 'prelude') this.#malformed('client closed its connection in its PROXY header')
-      else if (this.#phase !== 'connecting') this.#passEnd(peer)
-      // Nobody would be told anything by a connection that is closed as it is made.
-      else if (this.#early === undefined && !this.#server.settings.halfClose) this.#clientLeft()
-    }
+    if (this.#closing) return
+    this.#since = monotonic()
+    this.#relay.ended(socket)
+    this.#check()
   }
 
   finished(): void {
@@ -196,183 +193,57 @@ export class Session implements SocketOwner {
   }
 
   failed(socket: Socket, error: NodeJS.ErrnoException): void {
-    const { client, peer } = this
-    if (this.#phase === 'closing' || (socket !== client && socket !== peer)) return
-    if (this.#phase === 'prelude') this.#malformed('client reset its connection in its PROXY header')
-    else if (this.#phase === 'connecting') {
-      if (socket === client) this.#clientLeft()
-      else this.#unreachable({ ...connectVerdict(error), detail: error.message })
-    } else if (socket === client) {
-      // Whoever has ended its side, and with it all, may close without taking what is sent to it.
-      if (this.#phase === 'ending' && this.#clientEnded) return
-      this.#conclude({ ending: 'aborted', reason: 'client_abort', detail: error.message })
-      // A cut must not look like an end: the peer is to see a reset where the client's side has broken off, and so
-      // is the client where the peer's has. (nginx ends both in order.)
+    if (this.#closing) return
+    const { client, peer, ending, clientEnded, peerEnded } = this.#relay
+    const { message: detail } = error
+    if (ending && (socket === client ? clientEnded : peerEnded)) {
+      // Whoever has ended its side, and all with it, may close without taking what is still sent to it.
+      this.#check()
+      return
+    }
+    // A cut must not look like an end: where one side has broken off, the other is to see a reset too. (nginx ends both
+    // in order.)
+    if (socket === client) {
+      this.#conclude({ ending: 'aborted', reason: 'client_abort', detail })
       if (peer) breakOff(peer, true)
     } else {
-      if (this.#phase === 'ending' && this.#peerEnded) return
-      this.#conclude({ ending: 'error', reason: lossReason(error), detail: error.message })
+      this.#conclude({ ending: 'error', reason: lossReason(error), detail })
       breakOff(client, true)
     }
   }
 
-  closed(socket: Socket): void {
-    if (socket !== this.client && socket !== this.peer) return
-    if (this.#phase !== 'closing') this.#check()
-    if (this.#phase === 'closing' && this.client.closed && this.peer?.closed !== false) this.#host.gone(this)
-  }
-
-  #enter(phase: Phase, now: number): void {
-    this.#phase = phase
-    this.#since = now
-    this.#host.expect(this.due)
-  }
-
-  #prelude(chunk: Buffer): void {
-    const bytes = this.#early === undefined ? chunk : Buffer.concat([this.#early, chunk])
-    const header = readProxyHeader(bytes)
-    this.#early = bytes
-    if (header === undefined) return
-    if ('fault' in header) {
-      this.#malformed(`client sent no PROXY header that can be read: ${header.fault}`)
-      return
-    }
-    const { call } = this
-    const { addresses, length } = header
-    call.proxied = addresses
-    if (addresses !== undefined && this.#server.settings.trusted?.has(call.realipRemoteAddr)) {
-      call.remoteAddr = addresses.addr
-      call.remotePort = addresses.port
-    }
-    call.requestLength = bytes.length - length
-    this.#early = bytes.length > length ? bytes.subarray(length) : undefined
-    this.#start()
-  }
-
-  #malformed(why: string): void {
-    this.#host.note(this.call, why)
-    this.#refuse(400)
-  }
-
-  #start(): void {
-    const { call, client } = this
-    const { content, settings } = this.#server
-    if (content.kind === 'return') {
-      this.#early = undefined
-      this.#enter('ending', monotonic())
-      client.end(content.text(call), 'latin1')
-      return
-    }
-    const target = content.target(call)
-    if (target.group === undefined) {
-      this.#host.complain(call, target.error)
-      this.#refuse(target.status)
-      return
-    }
-    this.#search = new Search(target.group, call, settings.retry)
-    this.#connect(this.#search)
-  }
-
-  #connect(search: Search): void {
-    this.attempt = search.next()
-    const { attempt } = this
-    if (attempt?.peer === undefined) {
-      this.#refuse(502)
-      return
-    }
-    this.#enter('connecting', attempt.startedAt)
-    this.peer = dial(attempt.peer.address, this.#server.settings.bufferSize, this)
-  }
-
-  #connectTimedOut(): void {
-    this.peer?.destroy()
-    this.#unreachable({
-      ending: 'timeout',
-      reason: 'timeout_connect',
-      detail: 'connect timed out',
-      local: false,
-    })
-  }
-
-  #unreachable(failure: ConnectFailure): void {
-    const { attempt } = this
-    const search = this.#search
-    this.peer = undefined
-    this.attempt = undefined
-    if (search && attempt && search.failed(attempt, failure)) this.#connect(search)
-    else this.#refuse(502)
-  }
-
-  /** Keeps what the client sends until there is a connection, up to a limit. */
-  #keep(chunk: Buffer): void {
-    this.#early = this.#early === undefined ? chunk : Buffer.concat([this.#early, chunk])
-    if (this.#early.length >= this.#server.settings.bufferSize) this.client.pause()
-  }
-
-  #pass(chunk: Buffer, from: Socket, to: Socket | undefined): void {
-    // Nobody takes it any more: it is dropped, so that closing with bytes unread resets nothing.
-    if (this.#phase === 'closing' || !to?.writable) return
-    this.#since = monotonic()
-    if (!to.write(chunk)) from.pause()
-  }
-
-  #passEnd(to: Socket | undefined): void {
-    if (this.#phase === 'closing') return
-    this.#since = monotonic()
-    if (!this.#server.settings.halfClose) this.#phase = 'ending'
-    to?.end()
+  closed(): void {
     this.#check()
+    if (this.#closing && this.#relay.closed) this.#host.gone(this)
   }
 
-  /** Whether it is over: nginx's rule. */
   #check(): void {
-    if (this.#phase !== 'open' && this.#phase !== 'ending') return
-    const toClient = this.client.writableFinished || this.client.destroyed
-    const toPeer = this.peer === undefined || this.peer.writableFinished || this.peer.destroyed
-    const both = (this.#clientEnded && this.#peerEnded) || this.#dismissed
-    const one = (this.#clientEnded && toPeer) || ((this.#peerEnded || this.peer === undefined) && toClient)
-    if (both || this.#server.settings.halfClose ? !(both && toClient && toPeer) : !one) return
+    if (this.#closing || this.#opening || !this.#relay.over) return
     this.#conclude({ ending: 'ok' })
-    this.#letGo()
-  }
-
-  #clientLeft(): void {
-    this.peer?.destroy()
-    this.#conclude({ ending: 'aborted', reason: 'client_abort', detail: 'client closed the connection' })
-    this.#letGo()
+    this.#relay.letGo()
   }
 
   #shutDown(): void {
     this.call.denial ??= 'shutdown'
-    if (this.#phase !== 'open' && this.#phase !== 'ending') this.call.status = 502
-    if (this.#phase === 'connecting') this.peer?.destroy()
+    if (this.#opening) {
+      this.call.status = 502
+      this.#attempt = this.#opening.attempt
+      this.#opening.peer?.destroy()
+    }
     this.#conclude({ ending: 'aborted', reason: 'client_abort', detail: 'ended from here' })
   }
 
-  /** There is nobody to pass it to. */
-  #refuse(status: number): void {
-    this.call.status = status
-    this.#conclude({ ending: 'aborted' })
-    this.#letGo()
-  }
-
   #conclude(end: End): void {
-    this.#enter('closing', monotonic())
+    const { client, peer } = this.#relay
+    if (this.#opening) handOver(client, this)
+    this.#opening = undefined
+    this.#closing = true
     this.#endAt = Number.POSITIVE_INFINITY
-    this.#search = undefined
-    this.#early = undefined
-    const { attempt, call, client, peer } = this
-    call.bytesSent = written(client)
-    if (attempt && peer) attempt.bytesSent = written(peer)
-    ended(call, attempt, end, this.#server, this.#host)
-  }
-
-  /** Has the sides close in order: each gets its FIN, and what they still send is read, and dropped. */
-  #letGo(): void {
-    for (const socket of [this.client, this.peer]) {
-      if (!socket || socket.destroyed) continue
-      socket.end()
-      socket.resume()
-    }
+    this.#since = monotonic()
+    this.expect(this.due)
+    this.call.bytesSent = written(client)
+    if (this.#attempt && peer) this.#attempt.bytesSent = written(peer)
+    ended(this.call, this.#attempt, end, this.#server, this.#host)
+    if (this.#relay.closed) this.#host.gone(this)
   }
 }

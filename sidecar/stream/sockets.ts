@@ -61,6 +61,11 @@ export function own(socket: Socket, who: SocketOwner): void {
   owned.on('data', listeners.data)
 }
 
+/** Has somebody else told of a socket that is owned. */
+export function handOver(socket: Socket, who: SocketOwner): void {
+  ;(socket as Owned)[owner] = who
+}
+
 /**
  * Opens a connection to a peer.
  * @param bufferSize how much is held in each direction before no more is taken, bytes

@@ -7,6 +7,8 @@ export interface Dated {
   readonly due: number
   /** The moment has come. */
   late(now: number): void
+  /** Puts it off by so many milliseconds, in which nobody could do anything. Left out: it is looked at again at once. */
+  forgive?(ms: number): void
 }
 
 /** Two looks are so far apart at least, milliseconds: many deadlines that lie close together are one look's. */
@@ -47,20 +49,19 @@ export class Watch {
 
   /** What has come in meanwhile is read before anybody is judged. */
   #come(): void {
-    const heldUp = monotonic() - this.#at > heldUpMs
-    this.#timer = undefined
-    afterReading(() => this.#look(heldUp))
+    const behind = monotonic() - this.#at
+    afterReading(() => this.#look(behind > heldUpMs ? behind : 0))
   }
 
-  #look(heldUp: boolean): void {
+  /** @param lost milliseconds in which the process could not run */
+  #look(lost: number): void {
     const now = monotonic()
     this.#at = Number.POSITIVE_INFINITY
     if (this.#all.size === 0) return
     let next = now + mostMs
-    // Nobody is judged by a time in which nobody could do anything.
-    const judged = heldUp ? Number.NEGATIVE_INFINITY : now
     for (const one of this.#all) {
-      if (one.due <= judged) one.late(now)
+      if (lost > 0) one.forgive?.(lost)
+      else if (one.due <= now) one.late(now)
       // It may have a later one now.
       next = Math.min(next, one.due)
     }

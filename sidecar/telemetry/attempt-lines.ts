@@ -7,6 +7,7 @@ import { onAttempt } from './channels.ts'
 import { type ErrorLog, errorLog, type Level } from './error-log.ts'
 import { logGroups } from './group-lines.ts'
 import { escapeText } from './log-format.ts'
+import { sessionContext, sessionPhase } from './session-lines.ts'
 import { systemError } from './system-error.ts'
 
 /** What the error log says of an attempt. */
@@ -34,6 +35,12 @@ export function describeAttempt(call: Call, attempt: Attempt): Line | undefined 
 function happening(attempt: Attempt): Line | undefined {
   const error = (text: string): Line => ({ level: 'error', text })
   const detail = escapeText(attempt.detail)
+  if (attempt.upstream.kind === 'stream' && attempt.connectMs !== undefined) {
+    // What was said of it ends with that: there are no heads to wait for.
+    if (attempt.reason === undefined) return undefined
+    const level = attempt.reason === 'client_abort' ? 'info' : 'error'
+    return { level, text: `recv() failed (${errorOf(detail) ?? detail}) ${sessionPhase(attempt)}` }
+  }
   if (attempt.ending === 'no_live') {
     return error(`no live upstreams${detail === '' ? '' : `, ${detail}`} ${connecting}`)
   }
@@ -75,6 +82,9 @@ function happening(attempt: Attempt): Line | undefined {
       return { level: 'info', text: `upstream closed keepalive connection ${sending}` }
     case 'client_abort': {
       const phase = attempt.headerMs === undefined ? readingHead : 'while sending to client'
+      if (attempt.upstream.kind === 'stream') {
+        return { level: 'info', text: `client prematurely closed connection ${connecting}` }
+      }
       const text = `client prematurely closed connection, so upstream connection is closed too ${phase}`
       return { level: 'info', text }
     }
@@ -95,6 +105,9 @@ function explained(detail: string): string {
 
 /** Whose request it was. All that clients wrote is escaped. */
 function context(call: Call, attempt: Attempt): string {
+  if (attempt.upstream.kind === 'stream') {
+    return sessionContext(call, attempt) + trackNote(attempt.peer?.options.track ?? call.track)
+  }
   const request = `${call.originalMethod ?? call.method} ${call.target} HTTP/${call.httpVersion}`
   const peer = attempt.peer?.address.kind === 'unix' ? `${attempt.address}:` : attempt.address
   let text = `, client: ${escapeText(call.remoteAddr)}, server: ${escapeText(call.serverName)}`

@@ -1,0 +1,190 @@
+import type { Socket } from 'node:net'
+import type { Call } from '../../feedback/call.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
+import { connectVerdict } from '../../feedback/socket-error.ts'
+import type { Group } from '../balance/pick.ts'
+import { Prelude } from '../net/prelude.ts'
+import { type ConnectFailure, Search } from './search.ts'
+import type { StreamServer } from './settings.ts'
+import { dial, own, type SocketOwner } from './sockets.ts'
+
+/** Whose beginning it is. */
+export interface Opened {
+  /**
+   * There is a connection to a peer.
+   * @param early what the client has sent so far; undefined: nothing
+   * @param ended whether it has ended its side since
+   */
+  opened(attempt: Attempt, peer: Socket, early: Buffer | undefined, ended: boolean): void
+  /** The client gets a text of the server's own. */
+  answer(text: string): void
+  /** There is nobody to pass it to. @param why for the error log, where that is not said elsewhere */
+  refused(status: number, why?: string): void
+  /** The client has gone. */
+  left(attempt: Attempt): void
+  /** There is another deadline. @param at monotonic milliseconds */
+  expect(at: number): void
+}
+
+/** The beginning of a session: the client's PROXY header, and the search for a peer that can be connected to. */
+export class Opening implements SocketOwner {
+  /** The attempt that is under way; undefined as long as there is none. */
+  attempt: Attempt | undefined = undefined
+  /** Its connection. */
+  peer: Socket | undefined = undefined
+  readonly #client: Socket
+  readonly #call: Call
+  readonly #server: StreamServer
+  readonly #whose: Opened
+  #prelude: Prelude | undefined = undefined
+  #search: Search | undefined = undefined
+  /** What the client sent before there was somebody to send it to; undefined: nothing. */
+  #early: Buffer | undefined = undefined
+  #ended = false
+  /** Since when the header, or the peer, is waited for; monotonic milliseconds. */
+  #since: number
+
+  constructor(client: Socket, call: Call, server: StreamServer, whose: Opened) {
+    this.#client = client
+    this.#call = call
+    this.#server = server
+    this.#whose = whose
+    this.#since = call.startedAt
+  }
+
+  begin(): void {
+    own(this.#client, this)
+    if (this.#server.proxied) {
+      this.#prelude = new Prelude()
+      this.#whose.expect(this.due)
+    } else this.#start()
+  }
+
+  get due(): number {
+    const { proxyProtocolTimeout, connectTimeout } = this.#server.settings
+    return this.#since + (this.#prelude === undefined ? connectTimeout : proxyProtocolTimeout)
+  }
+
+  /** So many milliseconds in which nobody could do anything count for nothing. */
+  forgive(ms: number): void {
+    this.#since += ms
+  }
+
+  /** The moment has come. */
+  late(): void {
+    if (this.#prelude !== undefined) {
+      this.#whose.refused(400, 'client timed out while sending its PROXY header')
+      return
+    }
+    this.peer?.destroy()
+    this.#unreachable({
+      ending: 'timeout',
+      reason: 'timeout_connect',
+      detail: 'connect timed out',
+      local: false,
+    })
+  }
+
+  // What the sockets tell.
+
+  connected(socket: Socket): void {
+    const { attempt } = this
+    if (attempt !== undefined && socket === this.peer)
+      this.#whose.opened(attempt, socket, this.#early, this.#ended)
+  }
+
+  data(_client: Socket, chunk: Buffer): void {
+    if (this.#prelude !== undefined) {
+      this.#readPrelude(this.#prelude, chunk)
+      return
+    }
+    this.#call.requestLength += chunk.length
+    this.#early = this.#early === undefined ? chunk : Buffer.concat([this.#early, chunk])
+    if (this.#early.length >= this.#server.settings.bufferSize) this.#client.pause()
+  }
+
+  drained(): void {}
+
+  ended(): void {
+    this.#ended = true
+    if (this.#prelude !== undefined) {
+      this.#whose.refused(400, 'client closed its connection in its PROXY header')
+    } else if (this.#early === undefined && !this.#server.settings.halfClose) {
+      // Nobody would be told anything by a connection that is closed as it is made.
+      this.#left()
+    }
+  }
+
+  finished(): void {}
+
+  failed(socket: Socket, error: NodeJS.ErrnoException): void {
+    if (socket === this.peer) this.#unreachable({ ...connectVerdict(error), detail: error.message })
+    else if (socket !== this.#client) return
+    else if (this.#prelude === undefined) this.#left()
+    else this.#whose.refused(400, 'client reset its connection in its PROXY header')
+  }
+
+  closed(): void {}
+
+  #left(): void {
+    this.peer?.destroy()
+    if (this.attempt) this.#whose.left(this.attempt)
+  }
+
+  #readPrelude(prelude: Prelude, chunk: Buffer): void {
+    const header = prelude.add(chunk)
+    if (header === undefined) return
+    if ('fault' in header) {
+      this.#whose.refused(400, `client sent no PROXY header that can be read: ${header.fault}`)
+      return
+    }
+    const call = this.#call
+    const { addresses } = header
+    call.proxied = addresses
+    if (addresses !== undefined && this.#server.settings.trusted?.has(call.realipRemoteAddr)) {
+      call.remoteAddr = addresses.addr
+      call.remotePort = addresses.port
+    }
+    this.#early = prelude.rest(header)
+    this.#prelude = undefined
+    call.requestLength = this.#early?.length ?? 0
+    this.#start()
+  }
+
+  #start(): void {
+    const { content } = this.#server
+    if (content.kind === 'return') {
+      this.#whose.answer(content.text(this.#call))
+      return
+    }
+    const target = content.target(this.#call)
+    if (target.group === undefined) this.#whose.refused(target.status, target.error)
+    else this.#find(target.group)
+  }
+
+  #find(group: Group): void {
+    this.#search = new Search(group, this.#call, this.#server.settings.retry)
+    this.#connect(this.#search)
+  }
+
+  #connect(search: Search): void {
+    const attempt = search.next()
+    if (attempt?.peer === undefined) {
+      this.#whose.refused(502)
+      return
+    }
+    this.attempt = attempt
+    this.#since = attempt.startedAt
+    this.#whose.expect(this.due)
+    this.peer = dial(attempt.peer.address, this.#server.settings.bufferSize, this)
+  }
+
+  #unreachable(failure: ConnectFailure): void {
+    const { attempt } = this
+    const search = this.#search
+    this.peer = undefined
+    this.attempt = undefined
+    if (search && attempt && search.failed(attempt, failure)) this.#connect(search)
+    else this.#whose.refused(502)
+  }
+}
