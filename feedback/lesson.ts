@@ -91,11 +91,22 @@ export function lessonOf(
   const value = unmeasured ? reportOf(attempt, learning, call) : undefined
   if (ending === 'timeout' && unmeasured) return { kind: 'timeout', time, value }
   if (broken || failedAnswer(attempt, learning)) return { kind: 'failure', time, value }
-  const header = learning.mode === 'header' ? attempt.headerMs : undefined
+  const event = eventTime(attempt, learning, call)
   // A session may end before its peer has said anything: that took so long at least, and nobody knows how long.
-  const silent = learning.mode === 'header' && header === undefined && attempt.upstream.kind === 'stream'
+  const silent = learning.mode !== 'last_byte' && event === undefined && attempt.upstream.kind === 'stream'
   if (silent) return learning.plain ? undefined : { kind: 'aborted', time }
-  return { kind: 'success', time: header ?? time, value }
+  return { kind: 'success', time: event ?? time, value }
+}
+
+/** When the measured event came; undefined where that is the end, or where it did not come. */
+function eventTime(
+  { headerMs, connectMs }: Attempt,
+  { mode }: Learning,
+  call: Call | undefined,
+): number | undefined {
+  if (mode === 'last_byte') return undefined
+  // Datagrams have no connection: the first that comes back shows that somebody is there.
+  return mode === 'header' || call?.protocol === 'UDP' ? headerMs : connectMs
 }
 
 /** What the peer reports; undefined where nobody wants to know it, or where there is no answer that could say it. */

@@ -61,6 +61,7 @@ export function buildStreamProbes(block: model.StreamServerBlock, env: StreamPro
       retry: noRetry,
       call() {
         const call = new Call()
+        call.protocol = kind.name === 'udp' ? 'UDP' : 'TCP'
         call.proxyHost = name
         call.upstream = upstream.name
         call.probe = line.name

@@ -120,6 +120,12 @@ export class UdpSession implements LinkOwner, Dated {
     }
   }
 
+  /** So many milliseconds in which nobody could do anything count for nothing. */
+  forgive(ms: number): void {
+    this.#lastAt += ms
+    if (this.#owedAt !== undefined) this.#owedAt += ms
+  }
+
   /** Whether nothing is under way: no answer is owed, and nothing has passed for so long, milliseconds. */
   quiet(now: number, ms: number): boolean {
     return this.#owedAt === undefined && this.#link?.unsent === 0 && now - this.#lastAt >= ms

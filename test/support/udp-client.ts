@@ -19,10 +19,13 @@ export class UdpClient implements AsyncDisposable {
     })
   }
 
-  /** @param from the source port; 0: any */
-  async connect(port: number, host: string, from: number): Promise<this> {
+  /**
+   * @param from the source port; 0: any
+   * @param local the source address, where the port is given
+   */
+  async connect(port: number, host: string, from: number, local: string): Promise<this> {
     if (from > 0) {
-      this.socket.bind(from, isIPv6(host) ? '::1' : '127.0.0.1')
+      this.socket.bind(from, local)
       await once(this.socket, 'listening')
     }
     this.socket.connect(port, host)
@@ -66,9 +69,13 @@ export class UdpClient implements AsyncDisposable {
 
 export function udpClient(
   port: number,
-  { host = '127.0.0.1', from = 0 }: { readonly host?: string; readonly from?: number } = {},
+  {
+    host = '127.0.0.1',
+    from = 0,
+    local = host,
+  }: { readonly host?: string; readonly from?: number; readonly local?: string } = {},
 ): Promise<UdpClient> {
-  return new UdpClient(host).connect(port, host, from)
+  return new UdpClient(host).connect(port, host, from, local)
 }
 
 /** One question from a port of its own. */

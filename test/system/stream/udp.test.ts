@@ -1,0 +1,277 @@
+// Datagrams through the real program.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { freePort } from '../../support/free-port.ts'
+import { eventually } from '../../support/invariants.ts'
+import { type Sidecar, start } from '../../support/sidecar.ts'
+import { askOnce, udpClient } from '../../support/udp-client.ts'
+import { type Reply, type UdpPeer, udpPeer } from '../../support/udp-peer.ts'
+
+/** A peer that answers each datagram with its letter and what was asked. */
+const named =
+  (letter: string) =>
+  (reply: Reply, datagram: Buffer): void =>
+    reply(Buffer.concat([Buffer.from(letter), datagram]))
+
+interface PeerNumbers {
+  readonly state: string
+  readonly selected: { readonly current: number; readonly total: number }
+  readonly data: { readonly sent: number; readonly received: number }
+  readonly health: { readonly fails: number; readonly probes?: { readonly count: number } }
+}
+
+/** The peers of group `u`, in order. */
+async function peersOf(sidecar: Sidecar): Promise<PeerNumbers[]> {
+  return Object.values(await sidecar.json<Record<string, PeerNumbers>>('/status/stream/upstreams/u/peers/'))
+}
+
+const states = async (sidecar: Sidecar) => (await peersOf(sidecar)).map(({ state }) => state).join(' ')
+
+function config(peers: readonly { readonly address: string }[], server: string, more = ''): string {
+  const lines = peers.map(({ address }) => `server ${address};`).join(' ')
+  return `worker_processes 2;
+    stream {
+      upstream u { zone u 64k; ${more} ${lines} }
+      server { listen 127.0.0.1:PORT udp; proxy_pass u; ${server} }
+    }`
+}
+
+/** Sessions that nothing else ends are over soon after the test. */
+const quick = 'proxy_timeout 700ms;'
+
+/** Sessions as the access log has them, complete lines alone. */
+interface Session {
+  readonly protocol: string
+  readonly status: number
+  readonly bytes: number
+  readonly request_bytes: number
+  readonly attempts: readonly {
+    readonly peer: string
+    readonly ending: string
+    readonly reason: string | null
+  }[]
+}
+
+const sessions = (sidecar: Sidecar): Session[] =>
+  sidecar.stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as Session)
+
+test('questions of many clients are spread over peers by two threads together, and none is lost', async () => {
+  await using a = await udpPeer(named('A'))
+  await using b = await udpPeer(named('B'))
+  await using sidecar = await start(config([a, b], 'proxy_responses 1; status_zone dns;'))
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => askOnce(sidecar.port, `q${i}`)))
+  assert.deepEqual(
+    answers.map((answer) => answer.slice(1)),
+    Array.from({ length: 100 }, (_, i) => `q${i}`),
+  )
+  assert.deepEqual([a.came.length, b.came.length], [50, 50])
+  await eventually('all are over', async () =>
+    (await peersOf(sidecar)).every(({ selected }) => selected.current === 0 && selected.total === 50),
+  )
+  await eventually('all are in the log', () => sessions(sidecar).length === 100)
+  const [first] = sessions(sidecar)
+  assert.deepEqual([first?.protocol, first?.status, first?.attempts.length], ['UDP', 200, 1])
+  const bytes = answers.reduce((sum, { length }) => sum + length, 0)
+  const received = (await peersOf(sidecar)).reduce((sum, { data }) => sum + data.received, 0)
+  assert.equal(received, bytes)
+  assert.equal(
+    sessions(sidecar).reduce((sum, session) => sum + session.bytes, 0),
+    bytes,
+  )
+  const zone = await sidecar.json<{ connections: { total: number }; sessions: { success: number } }>(
+    '/status/stream/server_zones/dns/',
+  )
+  assert.deepEqual([zone.connections.total, zone.sessions.success], [100, 100])
+})
+
+test('a thousand datagrams of one client arrive as they were sent, each by itself and in order', async () => {
+  await using peer = await udpPeer((reply, datagram) => reply(datagram))
+  await using sidecar = await start(config([peer], quick))
+  await using client = await udpClient(sidecar.port)
+  const sent = Array.from({ length: 1000 }, (_, i) =>
+    Buffer.alloc(i % 61 === 0 ? 0 : (i * 7) % 1200, i % 256),
+  )
+  for (const [i, datagram] of sent.entries()) {
+    client.send(datagram)
+    if (i % 40 === 39) await eventually('they came back', () => client.came.length === i + 1)
+  }
+  assert.deepEqual(client.came, sent)
+  assert.equal(new Set(peer.from).size, 1)
+  const [numbers] = await peersOf(sidecar)
+  assert.deepEqual([numbers?.selected.current, numbers?.selected.total], [1, 1])
+})
+
+test('a peer that nobody is at counts as failed, and further sessions go elsewhere', async () => {
+  const port = await freePort()
+  await using a = await udpPeer(named('A'))
+  await using sidecar = await start(config([{ address: `127.0.0.1:${port}` }, a], 'proxy_responses 1;'))
+  await using client = await udpClient(sidecar.port)
+  client.send('lost')
+  await eventually('it is known', async () => (await states(sidecar)) === 'unavailable up')
+  for (let i = 0; i < 10; i++) assert.equal(await client.ask('x'), 'Ax')
+  const [dead] = await peersOf(sidecar)
+  assert.deepEqual([dead?.selected.total, dead?.health.fails], [1, 1])
+  await eventually('it is in the log', () => sessions(sidecar).length === 11)
+  const [first] = sessions(sidecar)
+  assert.deepEqual(
+    [first?.status, first?.attempts[0]?.ending, first?.attempts[0]?.reason],
+    [502, 'error', 'refused'],
+  )
+})
+
+test('a peer that answers nothing counts as failed once proxy_timeout is over', async () => {
+  await using silent = await udpPeer()
+  await using a = await udpPeer(named('A'))
+  await using sidecar = await start(config([silent, a], 'proxy_responses 1; proxy_timeout 100ms;'))
+  await using client = await udpClient(sidecar.port)
+  client.send('lost')
+  await eventually('it is known', async () => (await states(sidecar)) === 'unavailable up')
+  assert.equal(await client.ask('x'), 'Ax')
+  assert.equal(silent.came.join(), 'lost')
+})
+
+test('hash $remote_addr keeps a client address at its peer, whatever its port', async () => {
+  const letters = ['A', 'B', 'C']
+  const peers: UdpPeer[] = []
+  for (const letter of letters) peers.push(await udpPeer(named(letter)))
+  await using sidecar = await start(config(peers, 'proxy_responses 1;', 'hash $remote_addr;'))
+  const seen = new Set<string>()
+  for (let host = 1; host <= 9; host++) {
+    const said = new Set<string>()
+    for (let i = 0; i < 4; i++) {
+      await using client = await udpClient(sidecar.port, { from: await freePort(), local: `127.0.0.${host}` })
+      said.add(await client.ask(''))
+    }
+    assert.equal(said.size, 1, `${[...said]}`)
+    for (const one of said) seen.add(one)
+  }
+  assert.ok(seen.size > 1, 'clients are spread')
+  for (const peer of peers) await peer.close()
+})
+
+test('proxy_requests 1 balances every datagram', async () => {
+  await using a = await udpPeer(named('A'))
+  await using b = await udpPeer(named('B'))
+  await using sidecar = await start(config([a, b], 'proxy_requests 1; proxy_responses 1;'))
+  await using client = await udpClient(sidecar.port)
+  let said = ''
+  for (let i = 0; i < 8; i++) said += await client.ask('')
+  assert.equal(said, 'ABABABAB')
+})
+
+test('a client that begins again from its port goes on with its session', async () => {
+  await using a = await udpPeer(named('A'))
+  await using b = await udpPeer(named('B'))
+  await using sidecar = await start(config([a, b], quick))
+  const from = await freePort()
+  for (let i = 0; i < 3; i++) {
+    await using client = await udpClient(sidecar.port, { from })
+    assert.equal(await client.ask(`${i}`), `A${i}`)
+  }
+  await using other = await udpClient(sidecar.port)
+  assert.equal(await other.ask('x'), 'Bx')
+})
+
+test('reloads under traffic lose no datagram, and move new sessions alone', async () => {
+  await using a = await udpPeer(named('A'))
+  await using b = await udpPeer(named('B'))
+  const text = (peers: readonly UdpPeer[]) => config(peers, quick)
+  await using sidecar = await start(text([a]))
+  await using long = await udpClient(sidecar.port)
+  assert.equal(await long.ask('0'), 'A0')
+  let over = false
+  let asked = 0
+  const asking = Array.from({ length: 4 }, async () => {
+    while (!over) {
+      asked += 1
+      assert.match(await askOnce(sidecar.port, 'x'), /^[AB]x$/)
+      assert.equal(await long.ask('y', 2000).then((said) => said.slice(1)), 'y')
+    }
+  })
+  await sidecar.reload(text([a, b]))
+  assert.equal(await long.ask('y'), 'Ay')
+  await sidecar.reload(text([a, b]))
+  await sidecar.reload(`drain_timeout 300ms; ${text([b])}`)
+  over = true
+  await Promise.all(asking)
+  assert.ok(asked > 4)
+  assert.equal(await askOnce(sidecar.port, 'x'), 'Bx')
+  // The session with the peer that has left has as long as a drain would give it; then its client gets another.
+  await eventually('it has moved', async () => (await long.ask('z', 2000)) === 'Bz')
+})
+
+test('an address of TCP and the same of UDP stand side by side, and go and come with reloads', async () => {
+  await using a = await udpPeer(named('A'))
+  const both = (udp: string) => `worker_processes 2;
+    stream {
+      server { listen 127.0.0.1:PORT; return "tcp"; }
+      ${udp}
+    }`
+  const text = both(`server { listen 127.0.0.1:PORT udp; proxy_pass ${a.address}; proxy_responses 1; }`)
+  await using sidecar = await start(text)
+  assert.equal(await askOnce(sidecar.port, 'x'), 'Ax')
+  await sidecar.reload(both(''))
+  await assert.rejects(askOnce(sidecar.port, 'x', 100))
+  await sidecar.reload(text)
+  assert.equal(await askOnce(sidecar.port, 'x'), 'Ax')
+})
+
+test('the end waits for an answer that is owed, and not for a pause to end', async () => {
+  let answer = () => {}
+  await using peer = await udpPeer((reply, datagram) => {
+    if (String(datagram) === 'now') reply('soon')
+    else answer = () => reply('late')
+  })
+  await using sidecar = await start(`drain_timeout 10s; ${config([peer], 'proxy_responses 2;')}`)
+  await using client = await udpClient(sidecar.port)
+  await using idle = await udpClient(sidecar.port)
+  assert.equal(await client.ask('now'), 'soon')
+  answer = () => {}
+  idle.send('later')
+  await eventually('it came', () => peer.came.length === 2)
+  sidecar.signal('SIGTERM')
+  await sleep(400)
+  assert.ok(sidecar.running, 'an answer is owed')
+  answer()
+  answer()
+  assert.equal(String(await idle.next()), 'late')
+  // The other client's peer owes one more, which ends with the time of the drain or with this.
+  await using other = peer
+  other.socket.send('2', Number(peer.from[0]!.split(':').at(-1)), '127.0.0.1')
+  assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
+})
+
+test('probes over UDP take out a peer that is gone, and bring it back', async () => {
+  await using a = await udpPeer(named('A'))
+  let port = 0
+  {
+    await using b = await udpPeer(named('B'))
+    port = b.port
+  }
+  const address = `127.0.0.1:${port}`
+  await using sidecar = await start(
+    `stream {
+      upstream u { zone u 64k; server ${a.address}; server ${address} max_fails=0; }
+      map $upstream_probe_response $good { ~^[AB]ping$ 1; }
+      server { listen 127.0.0.1:PORT udp; proxy_pass u; proxy_responses 1;
+        upstream_probe alive udp interval=20ms send=data:ping test=$good fails=2 passes=2; }
+    }`,
+  )
+  await eventually('it is out', async () => (await states(sidecar)) === 'up unhealthy')
+  for (let i = 0; i < 4; i++) assert.equal(await askOnce(sidecar.port, 'x'), 'Ax')
+  {
+    await using _b = await udpPeer(named('B'), { port })
+    await eventually('it is in', async () => (await states(sidecar)) === 'up up')
+    const said = [await askOnce(sidecar.port, 'x'), await askOnce(sidecar.port, 'x')]
+    assert.deepEqual(said.toSorted(), ['Ax', 'Bx'])
+  }
+  await eventually('it is out again', async () => (await states(sidecar)) === 'up unhealthy')
+  await sidecar.logged(/is unhealthy: probe "alive" failed 2 times/)
+  const [, gone] = await peersOf(sidecar)
+  assert.ok(gone!.health.probes!.count > 2)
+})
