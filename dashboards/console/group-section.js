@@ -6,6 +6,7 @@ import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setText, shape } from './dom.js'
 import { Explanation } from './explanation.js'
 import { count, counted, duration, rate, setting } from './format.js'
+import { GroupChanges } from './group-changes.js'
 import { GroupNotes } from './group-notes.js'
 import { GroupShadow, GroupTracks } from './group-tracks.js'
 import { lineMs } from './peer-row.js'
@@ -95,6 +96,7 @@ export class GroupSection {
   #why
   #body
   #notes
+  #changes
   #tracks
   #shadow
   #table
@@ -143,6 +145,7 @@ export class GroupSection {
       }),
     )
     this.#notes = new GroupNotes(group)
+    this.#changes = new GroupChanges(group)
     this.#tracks = new GroupTracks(group)
     this.#shadow = new GroupShadow(group)
     this.#table = new PeerTable(group, search)
@@ -154,6 +157,7 @@ export class GroupSection {
       this.#shadow.element,
       this.#table.element,
       this.#none,
+      this.#changes.element,
     )
     this.element = h(
       'section',
@@ -240,6 +244,7 @@ export class GroupSection {
     this.#tracks.update(this.#open)
     if (!this.#open) return
     this.#notes.update()
+    this.#changes.update()
     this.#shadow.update()
     const count = this.#table.update(shown)
     setHidden(this.#table.element, count === 0)

@@ -54,11 +54,17 @@ function show() {
     header.update(linkState, outdated)
     views.showFleet(fleet.there)
     if (views.current === 'groups') groups.update()
-    if (views.current === 'config' && linkState.up) void config.update(store.state?.program.generation ?? 0)
+    if (views.current === 'config' && linkState.up)
+      void config.update(store.state?.program.generation ?? 0, changesText())
     fleet.update()
     attempts.update()
     title()
   })
+}
+
+/** What was changed while the program runs. */
+function changesText() {
+  return JSON.stringify(store.layout?.groups.map(({ name, changes }) => (changes ? [name, changes] : 0)))
 }
 
 /** The tab says how it is, too. */

@@ -5,6 +5,7 @@
 import { draw } from './chart.js'
 import { h, setText } from './dom.js'
 import { duration, rate } from './format.js'
+import { PeerControls } from './peer-controls.js'
 import { factsOf } from './peer-facts.js'
 import { failing, Poll } from './poll.js'
 import { chosen } from './settings.js'
@@ -26,6 +27,7 @@ export class PeerDetails {
   #ratesText = h('figcaption')
   #timesText = h('figcaption')
   #blocks = h('div', { class: 'blocks' })
+  #controls
   element
 
   /**
@@ -44,6 +46,7 @@ export class PeerDetails {
       },
       (error) => setText(this.#error, `The rest is not known now: ${failing(error)}`),
     )
+    this.#controls = new PeerControls(peer)
     this.element = h(
       'div',
       { class: 'details' },
@@ -54,6 +57,7 @@ export class PeerDetails {
         h('figure', {}, this.#timesText, this.#times),
       ),
       this.#blocks,
+      this.#controls.element,
       h(
         'p',
         { class: 'panel-head' },
@@ -74,6 +78,7 @@ export class PeerDetails {
   update() {
     const peer = this.#peer
     const { now } = peer.group.store
+    this.#controls.update()
     // Whoever reads a word with the keyboard is not to lose it.
     if (!this.#blocks.contains(document.activeElement)) {
       this.#blocks.replaceChildren(...factsOf(peer, this.#told))

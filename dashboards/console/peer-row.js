@@ -2,6 +2,7 @@
  * A peer's line in the table of its group. It is made once; what changes every second are texts in it.
  */
 
+import { badgeText, changesOf } from './change-texts.js'
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setShape, setStyle, setText, shape } from './dom.js'
 import { count, duration, percent, rate } from './format.js'
@@ -61,6 +62,7 @@ export class PeerRow {
   element
   button
   #badges
+  #changes
   #stateShape
   #state
   #stateNote
@@ -94,6 +96,7 @@ export class PeerRow {
       peer.name,
     )
     this.#badges = h('span', { class: 'badges' })
+    this.#changes = h('span', { class: 'badges changed', hidden: true })
     this.#stateShape = shape('checking')
     this.#state = h('span')
     this.#stateNote = h('small')
@@ -124,6 +127,7 @@ export class PeerRow {
         { scope: 'row', role: 'rowheader' },
         h('span', { class: 'name-line' }, this.button),
         this.#badges,
+        this.#changes,
       ),
       state: h(
         'td',
@@ -222,6 +226,10 @@ export class PeerRow {
     const text = words.join(' · ')
     setText(this.#badges, text)
     setHidden(this.#badges, text === '')
+    const changed = changesOf(this.peer).map(badgeText).join(' · ')
+    setText(this.#changes, changed)
+    setHidden(this.#changes, changed === '')
+    setAttribute(this.element, 'data-changed', changed === '' ? undefined : 'yes')
   }
 
   /** @param {number} scale */

@@ -23,6 +23,8 @@ export class RunningConfig {
   #marks = []
   #at = -1
   #generation = 0
+  /** What was changed while that generation runs, as a text. */
+  #changes = ''
   element
 
   constructor() {
@@ -76,10 +78,12 @@ export class RunningConfig {
   /**
    * Shows the configuration of a generation, where it is not the one that is shown.
    * @param {number} generation
+   * @param {string} changes what was changed while it runs
    */
-  async update(generation) {
-    if (generation === this.#generation) return
+  async update(generation, changes) {
+    if (generation === this.#generation && changes === this.#changes) return
     this.#generation = generation
+    this.#changes = changes
     await this.#load()
   }
 

@@ -12,6 +12,10 @@
  * @property {number} maxFails
  * @property {number} failTimeout
  * @property {number} slowStart
+ * @property {number} maxConns
+ * @property {'down' | 'drain'} [order]
+ * @property {string} [line]
+ * @property {string[]} [changed]
  * @property {boolean} [backup]
  * @property {boolean} [retired]
  */
@@ -29,6 +33,17 @@
  */
 
 /**
+ * @typedef {object} ChangeLayout
+ * @property {string} kind
+ * @property {string} target
+ * @property {boolean} whole
+ * @property {string | number} [value]
+ * @property {string | number} [file]
+ * @property {number} at
+ * @property {string} by
+ */
+
+/**
  * @typedef {object} GroupLayout
  * @property {string} name
  * @property {string} method
@@ -40,6 +55,8 @@
  * @property {string[]} tracks
  * @property {ProbeLayout[]} probes
  * @property {PeerLayout[]} peers
+ * @property {boolean} open
+ * @property {ChangeLayout[]} [changes]
  */
 
 /**

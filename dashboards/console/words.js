@@ -48,7 +48,7 @@ export const denialReasons = {
 
 /** Why a peer gets no share now. @type {Readonly<Record<string, string>>} */
 export const exclusionReasons = {
-  down: 'Switched off by the configuration (down) or by its agent.',
+  down: 'Switched off: by the configuration (down), by its agent, or while the program runs.',
   draining: 'Finishes what it has begun and gets nothing new.',
   unavailable: 'Set aside: its failures reached max_fails. After fail_timeout one request tries it again.',
   unhealthy: 'Probes found that it does not work. It comes back once they pass.',

@@ -143,14 +143,14 @@ function wishIn(body: unknown): PeerWish | (Granted & { ok: false }) {
   return wish
 }
 
-/** @param about names of the peers to show; undefined: all */
+/** @param about names of the peers to show, or texts of their lines; undefined: all */
 function shownGroup(group: UpstreamFacts, facts: Facts, about?: ReadonlySet<string>) {
   const { upstream } = group
   const runtime = facts.runtime()
   const now = facts.clock.now()
   const retired = retiredOf(upstream)
   const peers = [...upstream.peers, ...upstream.backups, ...retired].filter(
-    ({ name }) => about === undefined || about.has(name),
+    ({ name, server }) => about === undefined || about.has(name) || about.has(server),
   )
   return {
     name: upstream.name,

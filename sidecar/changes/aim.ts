@@ -68,7 +68,7 @@ export function aimAt(plan: Plan, made: readonly Made[], address: string): Aim {
 }
 
 /** The address of a text as peers have it in their names; undefined: it is none. */
-function canonical(text: string): string | undefined {
+export function canonical(text: string): string | undefined {
   try {
     return formatAddress(serverAddress(text))
   } catch (error) {

@@ -6,7 +6,7 @@ import type { Plan } from '../build/plans.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
 import type { ServerLine } from '../config/model.ts'
 import { serverOptions } from '../config/server-options.ts'
-import { type Aim, aimAt, type Next, Refusal, type Wisher } from './aim.ts'
+import { type Aim, aimAt, canonical, type Next, Refusal, type Wisher } from './aim.ts'
 import { type Made, saying, wordsOfLine } from './changes.ts'
 import { isLiteral, Misfit, readLine } from './lines.ts'
 
@@ -22,10 +22,11 @@ export async function adding(
 ): Promise<Next> {
   const { name, wanted } = plan
   needZone(plan)
+  const again = returning(made, server)
+  if (again !== undefined) return again
   const line = parsed(name, server)
-  const addresses = await addressesOf(line)
   const peers: Wanted[] = []
-  for (const address of addresses) {
+  for (const address of await addressesOf(line)) {
     const own = formatAddress(address)
     if (peers.some((peer) => peer.name === own)) continue
     peers.push({ server: line.address, name: own, address, options: serverOptions(line, own) })
@@ -33,17 +34,13 @@ export async function adding(
   const names = peers.map((peer) => peer.name)
   const there = names.find((name) => wanted.some((peer) => peer.name === name))
   if (there !== undefined) throw new Refusal(409, `upstream "${name}" has a peer "${there}" already`)
-  const gone = made.filter(
+  const gone = made.find(
     ({ kind, whole, target }) =>
       kind === 'removed' && (whole ? target === line.address : names.includes(target)),
   )
-  if (gone.length > 0) {
-    if (Object.keys(server).length > 1) {
-      const text = `peer "${gone[0]!.target}" is in the file: give its "server" alone, and it comes back as it stands there`
-      throw new Refusal(409, text)
-    }
-    const words = gone.map(({ target }) => `${target} is back as in the file`)
-    return { made: made.filter((change) => !gone.includes(change)), peers: names, deeds: ['add'], words }
+  if (gone !== undefined) {
+    const text = `peer "${gone.target}" is in the file: give "server":"${gone.target}" alone, and it comes back as it stands there`
+    throw new Refusal(409, text)
   }
   const change: Made = {
     upstream: name,
@@ -57,6 +54,18 @@ export async function adding(
     was: '',
   }
   return { made: [...made, change], peers: names, deeds: ['add'], words: [`server ${change.value} is added`] }
+}
+
+/** What was removed comes back by its name alone, whatever that stands for. */
+function returning(made: readonly Made[], server: NewServer): Next | undefined {
+  if (Object.keys(server).length !== 1 || typeof server['server'] !== 'string') return undefined
+  const text = server['server']
+  const own = canonical(text)
+  const gone = made.filter(({ kind, target }) => kind === 'removed' && (target === text || target === own))
+  if (gone.length === 0) return undefined
+  const [{ target }] = gone as [Made]
+  const left = made.filter((change) => !gone.includes(change))
+  return { made: left, peers: [target], deeds: ['add'], words: [`${target} is back as in the file`] }
 }
 
 function parsed(group: string, server: NewServer): ServerLine {

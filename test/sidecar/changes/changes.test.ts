@@ -250,7 +250,7 @@ test('a removed peer comes back as it stands in the file', async () => {
   await assert.rejects(story.add({ server: '127.0.0.1:8081', weight: 2 }), {
     status: 409,
     message:
-      'peer "127.0.0.1:8081" is in the file: give its "server" alone, and it comes back as it stands there',
+      'peer "127.0.0.1:8081" is in the file: give "server":"127.0.0.1:8081" alone, and it comes back as it stands there',
   })
   await story.add({ server: '127.0.0.1:8081' })
   assert.equal(story.peers, '8081 weight=5, 8082, 8083 down')
@@ -277,6 +277,12 @@ test('one address of a name in the file can be removed, or all', () => {
   assert.equal(story.peers, '127.0.0.3:80')
   assert.equal(story.made.length, 1)
   assert.throws(() => story.change('db.test:80', { weight: 2 }), { status: 404 })
+})
+
+test('a removed name comes back by its text, without being looked up', async () => {
+  const story = new Story(named, hosts).remove('db.test:80')
+  await story.add({ server: 'db.test:80' })
+  assert.equal(story.peers, '127.0.0.1:80, 127.0.0.2:80, 127.0.0.3:80')
 })
 
 test('changes survive a reload of the same file', async () => {
