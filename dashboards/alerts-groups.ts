@@ -99,6 +99,52 @@ export const groupAlerts: readonly Alert[] = [
     description: '{{ $value | humanizePercentage }} of the requests found every peer at its max_conns.',
   },
   {
+    name: 'EvenkeelQueueFails',
+    value: ratio(
+      between(
+        sum(group, rate(series('evenkeel_upstream_queue_overflows_total'), '5m')),
+        '+',
+        sum(group, rate(series('evenkeel_upstream_queue_timedout_total'), '5m')),
+      ),
+      sum(group, rate(series('evenkeel_upstream_requests_total'), '5m')),
+    ),
+    when: '> 0.01',
+    for: '5m',
+    severity: 'warning',
+    summary: 'The queue of {{ $labels.upstream }} is full, or too slow',
+    description:
+      '{{ $value | humanizePercentage }} of the requests found the queue full or waited in it in vain, and got 502.',
+  },
+  {
+    name: 'EvenkeelSessionsDropped',
+    value: sum(group, rate(series('evenkeel_upstream_sticky_sessions_evicted_total'), '15m')),
+    when: '> 0',
+    for: '5m',
+    severity: 'warning',
+    summary: 'The table of sessions of {{ $labels.upstream }} is too small',
+    description:
+      '{{ $value | humanize }} sessions a second are dropped for new ones, and will be bound anew, to whichever peer, when they come back.',
+  },
+  {
+    name: 'EvenkeelOnBackups',
+    value: max(group, series('evenkeel_upstream_on_backups')),
+    when: '== 1',
+    for: '15m',
+    severity: 'warning',
+    summary: 'The backups of {{ $labels.upstream }} have the work',
+    description: 'An instance has sent its requests to the backups first for a quarter of an hour.',
+  },
+  {
+    name: 'EvenkeelChangedByHand',
+    value: max(group, series('evenkeel_upstream_changes_in_force')),
+    when: '> 0',
+    for: '6h',
+    severity: 'warning',
+    summary: '{{ $labels.upstream }} is not as its file says',
+    description:
+      '{{ $value }} changes by the admin API have held for hours. They are gone when the process ends, and other instances do not have them.',
+  },
+  {
     name: 'EvenkeelReportsIgnored',
     value: ratio(
       sum(group, rate(series('evenkeel_peer_reports_ignored_total'), '5m')),

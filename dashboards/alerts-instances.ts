@@ -1,5 +1,5 @@
 import type { Alert } from './alert.ts'
-import { between, increase, max, min, rate, series, sum } from './promql.ts'
+import { between, increase, max, min, rate, series, sum, where } from './promql.ts'
 
 const group = ['namespace', 'upstream'] as const
 const instance = ['namespace', 'instance'] as const
@@ -65,6 +65,27 @@ export const processAlerts: readonly Alert[] = [
     severity: 'warning',
     summary: '{{ $labels.instance }} has no processor time',
     description: 'Its main thread is late by {{ $value | humanizeDuration }} one time in a hundred.',
+  },
+  {
+    name: 'EvenkeelNameLost',
+    value: min([...instance, 'resolver', 'name'], series('evenkeel_resolver_name_addresses')),
+    when: '== 0',
+    for: '2m',
+    severity: 'critical',
+    summary: '{{ $labels.name }} has no addresses',
+    description:
+      'Instance {{ $labels.instance }} knows no address of it, so the line of its group has no peers. Where there are no others, clients get 502.',
+  },
+  {
+    name: 'EvenkeelNameNotFound',
+    value: max([...instance, 'resolver', 'name'], series('evenkeel_resolver_name_failing')),
+    when: '== 1',
+    and: [[[...instance, 'resolver', 'name'], where(series('evenkeel_resolver_name_addresses'), '> 0')]],
+    for: '10m',
+    severity: 'warning',
+    summary: '{{ $labels.name }} is not resolved any more',
+    description:
+      'Instance {{ $labels.instance }} goes by the last addresses that it heard. It does not see it when they change.',
   },
   {
     name: 'EvenkeelFleetLost',

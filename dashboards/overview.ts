@@ -2,6 +2,7 @@ import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard'
 import { board } from './board.ts'
 import { denialSeries } from './colours.ts'
 import { errorRatio, readiness, requests, requestTime } from './measures.ts'
+import { namesRow } from './overview-names.ts'
 import { fleetRow, processRow } from './overview-process.ts'
 import { lines } from './panels.ts'
 import { min, rate, ratio, sum } from './promql.ts'
@@ -30,7 +31,7 @@ export function overview(): Dashboard {
         panels: [
           lines({
             title: 'Rate',
-            about: 'Requests a second by group, however they ended.',
+            about: 'Requests a second by group, however they ended; of a group of `stream` sessions.',
             span: 8,
             unit: 'reqps',
             queries: [[requests(ofGroup), '{{upstream}}']],
@@ -49,7 +50,7 @@ export function overview(): Dashboard {
           lines({
             title: 'Duration',
             about:
-              'Time of whole requests with all their attempts: half are faster than p50, one in a hundred is slower than p99. Points are single requests with a trace.',
+              'Time of whole requests with all their attempts: half are faster than p50, one in a hundred is slower than p99. Points are single requests with a trace. Sessions of `stream` are not among them: they last as long as their clients want.',
             span: 8,
             unit: 's',
             queries: [
@@ -114,12 +115,15 @@ export function overview(): Dashboard {
           }),
           lines({
             title: 'Nobody to ask',
-            about: 'Requests a second that found no peer at all (`no_live`), or only full ones (`overflow`).',
+            about:
+              'Requests a second that found no peer at all (`no_live`), or only full ones (`overflow`), and that a queue did not help.',
             span: 6,
             unit: 'reqps',
             queries: [
               [denied('no_live'), '{{upstream}} no_live'],
               [denied('overflow'), '{{upstream}} overflow'],
+              [denied('queue_full'), '{{upstream}} queue_full'],
+              [denied('queue_timeout'), '{{upstream}} queue_timeout'],
             ],
             min: 0,
           }),
@@ -149,6 +153,7 @@ export function overview(): Dashboard {
           }),
         ],
       },
+      namesRow,
       processRow,
       fleetRow,
     ],

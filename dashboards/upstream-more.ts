@@ -34,7 +34,8 @@ export const timesRow: Row = {
     }),
     lines({
       title: 'Moving averages',
-      about: 'For people and the status tree: to the header, and to the last byte of complete answers.',
+      about:
+        'For people and the status tree: to the header (of `stream` to the first byte), and to the last byte of complete answers.',
       span: 12,
       unit: 's',
       queries: [
@@ -46,7 +47,7 @@ export const timesRow: Row = {
     lines({
       title: 'Time to the header',
       about:
-        'From the start of an attempt to the header of its answer. Points are single attempts with a trace.',
+        'From the start of an attempt to the header of its answer, or to the first byte of a session of `stream`. Points are single attempts with a trace.',
       span: 12,
       unit: 's',
       exemplars: true,
@@ -58,7 +59,7 @@ export const timesRow: Row = {
     }),
     lines({
       title: 'Time to the last byte',
-      about: 'Of the whole answer, as far as it came.',
+      about: 'Of the whole answer, as far as it came. Lengths of sessions are in *Sessions of stream*.',
       span: 12,
       unit: 's',
       queries: [
@@ -76,7 +77,8 @@ export const loadRow: Row = {
   panels: [
     lines({
       title: 'In flight',
-      about: 'Requests in progress at each peer, and dashed the most that `max_conns` lets there be.',
+      about:
+        'Requests, or sessions, in progress at each peer, and dashed the most that `max_conns` lets there be.',
       span: 8,
       unit: 'short',
       dashed: '/ limit$/',

@@ -19,6 +19,7 @@ import { chosen } from './scope.ts'
 import { shadowRow } from './shadow.ts'
 import { table } from './tables.ts'
 import { feedbackRow, fleetRow, healthRow, limit, loadRow, timesRow } from './upstream-more.ts'
+import { changesRow, queueRow, stickyRow, streamRow } from './upstream-ways.ts'
 
 const ofGroup = ['upstream'] as const
 const ofPeer = ['upstream', 'peer'] as const
@@ -29,7 +30,8 @@ const clients: Row = {
   panels: [
     lines({
       title: 'Rate',
-      about: 'Requests a second by the status that clients got; 499 is a client that left first.',
+      about:
+        'Requests a second by the status that clients got; 499 is a client that left first. Of `stream` it is sessions that have ended: 200, or 502 where nobody was there.',
       span: 8,
       unit: 'reqps',
       stacked: true,
@@ -48,7 +50,8 @@ const clients: Row = {
     }),
     lines({
       title: 'Duration',
-      about: 'Time of whole requests with all their attempts. Points are single requests with a trace.',
+      about:
+        'Time of whole requests with all their attempts. Points are single requests with a trace. Of `stream` see *Sessions of stream*.',
       span: 8,
       unit: 's',
       exemplars: true,
@@ -166,6 +169,9 @@ export function upstream(): Dashboard {
     title: 'evenkeel / Upstream',
     about: 'What each peer of a group gets, how it does, and whether that is what the method means.',
     choices: ['upstream', 'peer', 'track'],
-    rows: [clients, now, split, endings, timesRow, loadRow, healthRow, feedbackRow, fleetRow, shadowRow],
+    rows: [
+      ...[clients, now, split, endings, timesRow, loadRow, healthRow, streamRow, queueRow, stickyRow],
+      ...[changesRow, feedbackRow, fleetRow, shadowRow],
+    ],
   })
 }

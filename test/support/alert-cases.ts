@@ -94,6 +94,20 @@ const ignored = (by: number): Given => ({
   [peerOf('reports_ignored_total', 'a:1', ',reason="absent"')]: grows(by),
 })
 
+const bare = (name: string) => `evenkeel_upstream_${name}{instance="a",upstream="u"}`
+
+const queue = (full: number, late: number): Given => ({
+  ...traffic(120, 0),
+  [bare('queue_overflows_total')]: grows(full),
+  [bare('queue_timedout_total')]: grows(late),
+})
+
+/** A name that is followed: how many addresses it has, and whether it is found. */
+const followed = (addresses: string, failing: string): Given => ({
+  'evenkeel_resolver_name_addresses{instance="a",resolver="dns",name="db.internal"}': addresses,
+  'evenkeel_resolver_name_failing{instance="a",resolver="dns",name="db.internal"}': failing,
+})
+
 const members = (a: number, b: number): Given => ({
   'evenkeel_upstream_fleet_members{instance="a",upstream="u"}': stays(a),
   'evenkeel_upstream_fleet_members{instance="b",upstream="u"}': stays(b),
@@ -103,6 +117,7 @@ const ofGroup = [{ upstream: 'u' }]
 const ofPeer = [{ upstream: 'u', peer: 'a:1' }]
 const ofTrack = [{ upstream: 'u', track: 'canary' }]
 const ofInstance = [{ instance: 'a' }]
+const ofName = [{ instance: 'a', resolver: 'dns', name: 'db.internal' }]
 
 function one(
   alert: string,
@@ -162,6 +177,28 @@ export const alertCases: readonly AlertCase[] = [
   one('EvenkeelRetryBudgetSpent', 'requests had all their tries', 15, denied('tries', 12)),
   one('EvenkeelOverflow', 'one request in ten finds all full', 15, denied('overflow', 12), ofGroup),
   one('EvenkeelOverflow', 'one in a thousand does', 15, { ...denied('overflow', 1), ...traffic(1000, 0) }),
+  one('EvenkeelQueueFails', 'one request in twenty finds it full', 15, queue(6, 0), ofGroup),
+  one('EvenkeelQueueFails', 'one in twenty waits in vain', 15, queue(0, 6), ofGroup),
+  one('EvenkeelQueueFails', 'one in a hundred and fifty does', 15, {
+    ...queue(0.4, 0.4),
+    ...traffic(120, 0),
+  }),
+  one(
+    'EvenkeelSessionsDropped',
+    'some are dropped every minute',
+    15,
+    { [bare('sticky_sessions_evicted_total')]: grows(2) },
+    ofGroup,
+  ),
+  one('EvenkeelSessionsDropped', 'some were dropped half an hour ago', 60, {
+    [bare('sticky_sessions_evicted_total')]: then('0', 20, `50x${minutes}`),
+  }),
+  one('EvenkeelOnBackups', 'they have had it for long', 20, { [bare('on_backups')]: stays(1) }, ofGroup),
+  one('EvenkeelOnBackups', 'they have it now and then', 60, {
+    [bare('on_backups')]: `1x9 0 1x9 0 1x9 0 1x9 0 1x9 0 1x9 0x10`,
+  }),
+  one('EvenkeelChangedByHand', 'since the morning', 380, { [bare('changes_in_force')]: stays(2) }, ofGroup),
+  one('EvenkeelChangedByHand', 'for some hours', 300, { [bare('changes_in_force')]: stays(2) }),
   one('EvenkeelReportsIgnored', 'no answer has a report', 30, ignored(120), ofGroup),
   one('EvenkeelReportsIgnored', 'one in four has none', 30, ignored(30)),
   one('EvenkeelPeerOut', 'a peer is set aside', 10, { [excluded('a:1', 'unavailable')]: stays(1) }, ofPeer),
@@ -241,6 +278,11 @@ export const alertCases: readonly AlertCase[] = [
   one('EvenkeelLoopLag', 'ten milliseconds', 12, {
     [processOf('nodejs_eventloop_lag_p99_seconds')]: stays(0.01),
   }),
+  one('EvenkeelNameLost', 'it has no addresses', 5, followed(stays(0), stays(1)), ofName),
+  one('EvenkeelNameLost', 'the last ones are kept', 5, followed(stays(2), stays(1))),
+  one('EvenkeelNameNotFound', 'the last addresses are kept', 15, followed(stays(2), stays(1)), ofName),
+  one('EvenkeelNameNotFound', 'it has lost them: that is another alert', 15, followed(stays(0), stays(1))),
+  one('EvenkeelNameNotFound', 'it was not found for a minute', 15, followed(stays(2), `0x5 1 0x${minutes}`)),
   one('EvenkeelFleetLost', 'Redis is away', 4, { [processOf('evenkeel_fleet_up')]: stays(0) }, ofInstance),
   one('EvenkeelFleetLost', 'it is there', 4, { [processOf('evenkeel_fleet_up')]: stays(1) }),
   one('EvenkeelFleetSplit', 'one sees fewer than the other', 7, members(2, 1), ofGroup),
