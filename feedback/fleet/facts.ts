@@ -75,6 +75,8 @@ export interface FleetGroupFacts {
   readonly age: number | undefined
   /** How often the shared state was lost and begun anew, ever. */
   readonly resets: number
+  /** Sessions that were told to others and heard from them, ever; left out where none are learnt. */
+  readonly sessions?: { readonly told: number; readonly heard: number }
 }
 
 /** What the fleet knows of a peer, this instance's part included. */

@@ -10,6 +10,8 @@ export interface GroupKeys {
   readonly told: string
   /** Begins the key of a minute's samples, with the minute after it; see sample-scripts.ts. */
   readonly samples: string
+  /** Begins the keys of what `sticky learn` has learnt; see session-scripts.ts. */
+  readonly sessions: string
 }
 
 /**
@@ -31,7 +33,17 @@ export function groupKeys(prefix: string, group: string, upstream: string): Grou
     members: `${tag}:members`,
     told: `${tag}:told:`,
     samples: `${tag}:samples:`,
+    sessions: `${tag}:sessions:`,
   }
+}
+
+/**
+ * The two keys of one table of sessions.
+ * @param zone the table's name
+ */
+export function sessionKeys({ sessions }: GroupKeys, zone: string): [all: string, changed: string] {
+  const key = sessions + clean(zone)
+  return [key, `${key}:changed`]
 }
 
 /** The first closing brace would end the hash tag, and an empty tag is none. */

@@ -10,6 +10,7 @@ import type { Link, LinkEnv } from './link.ts'
 import type { FleetOptions } from './options.ts'
 import { peerId } from './peer-id.ts'
 import { readRoster, roster, rosterEvery } from './roster.ts'
+import { SharedSessions } from './shared-sessions.ts'
 import type { Tally } from './tally.ts'
 import { packUpdates, readHeard } from './wire.ts'
 
@@ -38,6 +39,7 @@ export class SharedGroup {
   readonly ledger: Ledger
   readonly keys: GroupKeys
   readonly #fellowship: Fellowship
+  readonly #sessions: SharedSessions
   /** Whether an exchange is under way. */
   #pending = false
   /** Whether a reload has taken the group away, or the fleet is left. */
@@ -57,6 +59,8 @@ export class SharedGroup {
     this.#fellowship = fellowship
     this.keys = groupKeys(prefix, group, upstream.name.toLowerCase())
     this.ledger = new Ledger(upstream, ttl)
+    const { link, tally, env } = fellowship
+    this.#sessions = new SharedSessions({ link, tally, now: () => env.now(), keys: this.keys })
     this.#auditFrom = Math.floor(fellowship.env.random() * 1000)
     this.#auditAt = this.#nextAudit(1)
   }
@@ -66,6 +70,8 @@ export class SharedGroup {
     const { ledger } = this
     const { env, link, options } = this.#fellowship
     if (env.now() - (ledger.heardAt ?? Number.NEGATIVE_INFINITY) > options.ttl) ledger.cutOff()
+    const book = ledger.upstream.sessions
+    if (book !== undefined && link.up) void this.#sessions.round(book)
     if (this.#pending) return
     if (link.up) void this.#exchange()
     else {
@@ -85,6 +91,9 @@ export class SharedGroup {
     const { id, keep, link } = this.#fellowship
     this.ledger.end(replaced)
     if (!link.up) return
+    const book = this.ledger.upstream.sessions
+    // The last ones may have been bound just now.
+    if (book !== undefined) await this.#sessions.end(book)
     try {
       await link.run(departure, [state, changed, members], [keep, id])
     } catch {
@@ -95,7 +104,9 @@ export class SharedGroup {
   get facts(): FleetGroupFacts {
     const { members, heardAt, resets } = this.ledger
     const age = heardAt === undefined ? undefined : this.#fellowship.env.now() - heardAt
-    return { members, age, resets }
+    const { told, heard } = this.#sessions
+    const learns = this.ledger.upstream.sessions !== undefined
+    return { members, age, resets, ...(learns ? { sessions: { told, heard } } : {}) }
   }
 
   /** See facts.ts. */

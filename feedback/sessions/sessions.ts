@@ -137,6 +137,17 @@ export class Sessions {
     })
   }
 
+  /**
+   * Others have bound a session to another peer later than it was bound here.
+   * @param boundAt when it was bound here as far as they knew: where it has been bound again since, that holds
+   */
+  yieldTo(newest: SessionRecord, boundAt: number): void {
+    this.#change((entries) => {
+      const slot = entries.find(newest.key)
+      if (slot >= 0 && entries.boundAt[slot] === boundAt) entries.turn(slot, newest.sid, newest.boundAt)
+    })
+  }
+
   /** Every session, the one that was left alone longest first. */
   all(): SessionRecord[] {
     return this.#look((entries) => {
@@ -251,7 +262,11 @@ function merge(entries: SessionEntries, record: SessionRecord): void {
     entries.toldAt[entries.insert(record)] = usedAt
     return
   }
-  if (boundAt > entries.boundAt[slot]! && entries.sidOf(slot) !== sid) entries.turn(slot, sid, boundAt)
+  if (entries.sidOf(slot) !== sid) {
+    if (boundAt > entries.boundAt[slot]!) entries.turn(slot, sid, boundAt)
+    // Who has bound it elsewhere hears that this is newer, or else it is found that it is not.
+    else entries.tell(slot)
+  }
   if (usedAt <= entries.usedAt[slot]!) return
   entries.usedAt[slot] = usedAt
   entries.toldAt[slot] = usedAt

@@ -229,6 +229,8 @@ test('of two bindings of one session the newest holds, in whatever order they co
   news()
   sessions.merge([record('B', 5, 900)])
   assert.deepEqual([find('one', 1500), find('one', 1900)], ['A', ''])
+  assert.deepEqual(news(), ['A'], 'whoever says otherwise is told')
+  sessions.merge([record('A', 5, 950)])
   assert.deepEqual(news(), [], 'what was heard is no news')
 })
 
