@@ -2,6 +2,7 @@ import { heardBudget } from '../budget.ts'
 import { peerStateChannel } from '../channels.ts'
 import type { Peer } from '../peer.ts'
 import type { Upstream } from '../upstream.ts'
+import { anyWaiting } from '../waiting.ts'
 import type { FleetPeerFacts } from './facts.ts'
 import { type Entry, enter, leaving, lookAt, skip } from './gather.ts'
 import { hearPeer } from './hear.ts'
@@ -124,7 +125,9 @@ export class Ledger {
       this.#retries += retries
       // Who has not heard of anybody yet leaves half to somebody who may begin together with it.
       const members = this.#members || 2
-      const circumstances = { members, asked: requests > 0, at: this.#at, gap: this.#gap, now }
+      // Whoever waits has asked, however long ago.
+      const asked = requests > 0 || anyWaiting(zone)
+      const circumstances = { members, asked, at: this.#at, gap: this.#gap, now }
       for (const [name, entry] of this.#entries) {
         const update = lookAt(entry, this.#upstream, circumstances)
         if (update !== undefined) updates.push({ name, update })

@@ -12,6 +12,7 @@ import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { exclusion } from '../../../feedback/health.ts'
 import { holdConn } from '../../../feedback/held.ts'
 import type { Learning, Upstream } from '../../../feedback/upstream.ts'
+import { enterQueue } from '../../../feedback/waiting.ts'
 import { Clock } from '../../support/clock.ts'
 import { group, type PeerSketch } from '../../support/peers.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
@@ -408,6 +409,20 @@ describe('a limit for the fleet', () => {
       for (const one of all) one.clock.move(200)
     }
     assert.ok(lease(b) >= 5 && lease(c) >= 5, `others get theirs: ${all.map(lease)}`)
+  })
+
+  test('requests that wait are a need of a part, and are told when it may have changed', async () => {
+    const a = new Instance('waiting', 'a', limited(10))
+    await rounds(a)
+    const { zone } = a.upstream
+    const need = () =>
+      a.ledger.gather(a.clock.now()).updates.find(({ update }) => update.limit > 0)?.update.need
+    assert.equal(need() ?? 0, 0)
+    enterQueue(zone, 0)
+    assert.equal(need(), 1)
+    const before = zone.bell.rings
+    await rounds(a)
+    assert.ok(zone.bell.rings > before)
   })
 
   test('what an instance held that dies is free again within ttl', async () => {
