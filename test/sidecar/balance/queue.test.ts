@@ -284,6 +284,45 @@ test('one that can go to a single peer holds up nobody who can go elsewhere', as
   assert.equal(await told(), 'r b 0')
 })
 
+test('whoever gets a peer is the first of those that could have had it, whatever peers they may go to', async () => {
+  const random = seeded(7)
+  const balancing = roundRobin(Array.from({ length: 6 }, () => ({ max_conns: 1 })))
+  const { queue, alarm, select, enter, told, end, attempts } = waiting(balancing, { number: 200 })
+  const tried = new Map<string, ReadonlySet<string>>()
+  const requests = Array.from({ length: 120 }, (_, i) => {
+    const selection = select()
+    const names = new Set<string>()
+    for (let left = Math.floor(6 * random()); left > 0; left--) {
+      const attempt = selection.next()!
+      names.add(attempt.peer!.name)
+      end(attempt)
+    }
+    tried.set(`${i}`, names)
+    return selection
+  })
+  const running = balancing.upstream.peers.map(() => select().next()!)
+  for (const [i, selection] of requests.entries()) enter(`${i}`, selection)
+  assert.equal(queue.size, 120)
+  const left = new Set(tried.keys())
+  for (let served = 0; served < 120; ) {
+    const [one] = running.splice(Math.floor(random() * running.length), 1)
+    if (one !== undefined) end(one)
+    alarm.ring()
+    for (const note of (await told()).split(', ').filter(Boolean)) {
+      const [name = '', peer = ''] = note.split(' ')
+      left.delete(name)
+      served += 1
+      for (const other of left) {
+        const could = Number(other) < Number(name) && !tried.get(other)!.has(peer)
+        assert.equal(could, false, `${name} got ${peer}, which ${other} waited for`)
+      }
+      assert.equal(tried.get(name)!.has(peer), false)
+      running.push(attempts.get(name)!)
+    }
+  }
+  assert.equal(queue.size, 0)
+})
+
 test('requests of one track do not wait for those of another', async () => {
   const upstream = group([{ max_conns: 1 }, { max_conns: 1, track: 'canary' }], { split: true })
   const rule = {

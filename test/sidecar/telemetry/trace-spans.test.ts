@@ -267,6 +267,11 @@ test('a request that no peer was asked about says why', () => {
   )
 })
 
+test('a request that has waited in the queue says how long', () => {
+  assert.equal(finish(request('/', { queueMs: 12.5 })).attributes['evenkeel.queue_ms'], 12.5)
+  assert.equal('evenkeel.queue_ms' in finish(request('/')).attributes, false)
+})
+
 test('an attempt that nobody has ended ends with its request', () => {
   const call = request()
   spans.begin(call)
