@@ -4,9 +4,9 @@ import { monotonic } from '../../feedback/clock.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
 import { begun, ended } from './record.ts'
 import type { StreamServer } from './settings.ts'
-import type { UdpHost } from './udp-host.ts'
+import type { UdpHost, UdpSide } from './udp-host.ts'
 import { mostQueued } from './udp-link.ts'
-import { UdpSession, type UdpSide } from './udp-session.ts'
+import { UdpSession } from './udp-session.ts'
 
 /** What a listener needs of all of them together. */
 export interface UdpOwner extends UdpHost {

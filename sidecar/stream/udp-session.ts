@@ -9,25 +9,10 @@ import { proxyHeader } from '../net/proxy-protocol.ts'
 import { type End, ended } from './record.ts'
 import { Search } from './search.ts'
 import type { StreamServer } from './settings.ts'
-import type { UdpHost } from './udp-host.ts'
+import { UdpCourse } from './udp-course.ts'
+import type { UdpClient, UdpSide } from './udp-host.ts'
 import { type LinkOwner, UdpLink } from './udp-link.ts'
 import type { Dated } from './watch.ts'
-
-/** Where a client's datagrams come from. */
-export interface UdpClient {
-  readonly address: string
-  readonly port: number
-}
-
-/** The listener that a session belongs to. */
-export interface UdpSide extends UdpHost {
-  /** Sends to the client. */
-  reply(session: UdpSession, datagram: Uint8Array): void
-  /** The client's next datagram is not this session's any more. */
-  unbind(session: UdpSession): void
-  /** It is over and recorded. */
-  gone(session: UdpSession): void
-}
 
 /** Datagrams that may wait until the link to the peer is there: it takes no longer than a turn of the loop. */
 const mostWaiting = 64
@@ -45,18 +30,12 @@ export class UdpSession implements LinkOwner, Dated {
   readonly #server: StreamServer
   readonly #side: UdpSide
   readonly #search: Search
+  readonly #course: UdpCourse
   #attempt: Attempt | undefined
   #link: UdpLink | undefined
   #waiting: Uint8Array[] = []
   /** What was sent first, as long as it is not known that the system has taken it. */
   #unproven: Uint8Array[] | undefined
-  #requests = 0
-  #responses = 0
-  /** When something passed last, and when an answer did; monotonic milliseconds, 0: never. */
-  #lastAt: number
-  #answeredAt = 0
-  /** Since when the peer owes an answer; undefined: it owes none that is known of. */
-  #owedAt: number | undefined
   /** When it is to be ended, whatever passes; monotonic milliseconds. */
   #endAt = Number.POSITIVE_INFINITY
   #bound = true
@@ -69,8 +48,8 @@ export class UdpSession implements LinkOwner, Dated {
     this.key = key
     this.#server = server
     this.#side = side
-    this.#lastAt = call.startedAt
     this.#search = new Search(group, call, server.settings.retry)
+    this.#course = new UdpCourse(server.settings, call.startedAt)
   }
 
   /** Takes its first datagram and goes to a peer with it. */
@@ -82,15 +61,12 @@ export class UdpSession implements LinkOwner, Dated {
 
   /** A datagram came from the client. */
   take(datagram: Uint8Array): void {
-    const { requests, responses } = this.#server.settings
-    this.#lastAt = monotonic()
-    this.#requests += 1
+    this.#course.asked(monotonic())
     this.call.requestLength += datagram.length
-    if (responses !== undefined && responses > 0) this.#owedAt ??= this.#lastAt
     if (this.#link?.connected) this.#send(datagram)
     else if (this.#waiting.length < mostWaiting) this.#waiting.push(datagram)
     else this.dropped(0, undefined)
-    if (requests > 0 && this.#requests >= requests) this.#unbind()
+    if (this.#course.full) this.#unbind()
   }
 
   /** Whether the session is with one of these peers. */
@@ -102,33 +78,27 @@ export class UdpSession implements LinkOwner, Dated {
     )
   }
 
-  /**
-   * The next moment at which it is over unless something passes before. Where an answer is owed it is that answer which
-   * is waited for, however much the client goes on to send.
-   */
+  /** The next moment at which it is over unless something passes before. */
   get due(): number {
-    return Math.min(this.#endAt, (this.#owedAt ?? this.#lastAt) + this.#server.settings.timeout)
+    return Math.min(this.#endAt, this.#course.due)
   }
 
   /** The moment has come. */
   late(now: number): void {
     if (this.#endAt <= now) this.end()
-    else if (this.#owedAt === undefined) this.#conclude({ ending: 'ok', detail: 'idle' })
-    else {
-      const detail = `${this.#responses} of ${this.#expected} answers came in time`
-      this.#fail({ ending: 'timeout', reason: 'timeout_read', detail })
-    }
+    else if (this.#course.owing) {
+      this.#fail({ ending: 'timeout', reason: 'timeout_read', detail: `${this.#course}` })
+    } else this.#conclude({ ending: 'ok', detail: 'idle' })
   }
 
   /** So many milliseconds in which nobody could do anything count for nothing. */
   forgive(ms: number): void {
-    this.#lastAt += ms
-    if (this.#owedAt !== undefined) this.#owedAt += ms
+    this.#course.forgive(ms)
   }
 
   /** Whether nothing is under way: no answer is owed, and nothing has passed for so long, milliseconds. */
   quiet(now: number, ms: number): boolean {
-    return this.#owedAt === undefined && this.#link?.unsent === 0 && now - this.#lastAt >= ms
+    return this.#link?.unsent === 0 && this.#course.quiet(now, ms)
   }
 
   /** Ends it after so many milliseconds. */
@@ -139,7 +109,7 @@ export class UdpSession implements LinkOwner, Dated {
 
   /** Ends it from here. An answer that is still owed says nothing of the peer. */
   end(): void {
-    if (this.#owedAt === undefined) this.#conclude({ ending: 'ok', detail: 'ended from here' })
+    if (!this.#course.owing) this.#conclude({ ending: 'ok', detail: 'ended from here' })
     else {
       this.call.denial ??= 'shutdown'
       this.call.status = 502
@@ -167,16 +137,13 @@ export class UdpSession implements LinkOwner, Dated {
   answered(datagram: Buffer): void {
     const now = monotonic()
     const attempt = this.#attempt!
-    this.#lastAt = now
-    this.#answeredAt = now
-    this.#responses += 1
+    this.#course.answered(now)
     attempt.bytesReceived += datagram.length
     if (attempt.headerMs === undefined) {
       // There is no connection that could have been there before.
       attempt.accepted = true
       firstByte(attempt, this.call, now)
     }
-    if (this.#owedAt !== undefined) this.#owedAt = this.#responses >= this.#expected ? undefined : now
     this.#side.reply(this, datagram)
     this.#check()
   }
@@ -191,8 +158,7 @@ export class UdpSession implements LinkOwner, Dated {
     if (why) this.#side.note(this.call, `a datagram of ${length} bytes could not be sent: ${why}`)
     this.#side.lost()
     if (this.#attempt) this.#attempt.bytesSent -= length
-    this.#requests -= 1
-    if (this.#responses >= this.#expected) this.#owedAt = undefined
+    this.#course.dropped()
     this.#check()
   }
 
@@ -202,7 +168,7 @@ export class UdpSession implements LinkOwner, Dated {
     const failure = { ending, reason, local, detail: error.message }
     if (!this.#link?.connected) this.#unreachable(failure)
     // That somebody refused shows that something was sent.
-    else if (back !== undefined && error.code !== 'ECONNREFUSED' && this.#responses === 0) {
+    else if (back !== undefined && error.code !== 'ECONNREFUSED' && this.#course.answeredAt === 0) {
       this.#waiting = back
       this.#attempt!.bytesSent = 0
       this.#unreachable(failure)
@@ -244,17 +210,10 @@ export class UdpSession implements LinkOwner, Dated {
     this.#link?.send(datagram)
   }
 
-  /** Answers that the peer has to what was sent, if it is known how many it gives. */
-  get #expected(): number {
-    return (this.#server.settings.responses ?? 0) * this.#requests
-  }
-
-  /** Whether it is over, as nginx has it: once all that was to be sent was, and answered as often as was said. */
+  /** Whether it is over: once all that was to be sent was, and answered as often as was said. */
   #check(): void {
-    const { requests, responses } = this.#server.settings
-    if (this.#over || responses === undefined || (requests > 0 && this.#requests < requests)) return
-    if (this.#responses < this.#expected || this.#waiting.length > 0 || this.#link?.unsent !== 0) return
-    this.#conclude({ ending: 'ok' })
+    if (this.#over || !this.#course.complete) return
+    if (this.#waiting.length === 0 && this.#link?.unsent === 0) this.#conclude({ ending: 'ok' })
   }
 
   #fail(end: End): void {
@@ -268,9 +227,10 @@ export class UdpSession implements LinkOwner, Dated {
     this.#over = true
     this.#waiting = []
     const attempt = this.#attempt
-    if (attempt !== undefined && end.ending === 'ok' && this.#answeredAt > 0) {
+    const { answeredAt } = this.#course
+    if (attempt !== undefined && end.ending === 'ok' && answeredAt > 0) {
       // The pause that showed that it was over is no part of it.
-      attempt.responseMs = this.#answeredAt - attempt.startedAt
+      attempt.responseMs = answeredAt - attempt.startedAt
     }
     this.#letGo()
     this.#unbind()
