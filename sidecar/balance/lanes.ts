@@ -15,7 +15,7 @@ export interface Waited {
 
 /** A request that waits. */
 export class Waiter {
-  /** Settles once it waits no more. */
+  /** Settles once it waits no more. Rejects where looking for a peer throws, as a mistake of ours would. */
   readonly ended: Promise<Waited>
   /** Since when, monotonic milliseconds. */
   readonly since: number
@@ -27,18 +27,24 @@ export class Waiter {
   before: Waiter | undefined = undefined
   after: Waiter | undefined = undefined
   #settle!: (waited: Waited) => void
+  #fail!: (error: unknown) => void
 
   constructor(selection: Selection, since: number, serial: number) {
     this.selection = selection
     this.since = since
     this.serial = serial
-    this.ended = new Promise((resolve) => {
+    this.ended = new Promise((resolve, reject) => {
       this.#settle = resolve
+      this.#fail = reject
     })
   }
 
   settle(end: WaitEnd, ms: number, attempt: Attempt | undefined): void {
     this.#settle({ end, selection: this.selection, attempt, ms })
+  }
+
+  fail(error: unknown): void {
+    this.#fail(error)
   }
 }
 

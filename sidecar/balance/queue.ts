@@ -83,15 +83,13 @@ export class Queue {
       return undefined
     }
     this.#serial += 1
-    const waiter = new Waiter(selection, now, this.#serial)
+    const waiter = new Waiter(this.#own(selection), now, this.#serial)
     if (this.#closed) {
       waiter.settle('closed', 0, undefined)
       return waiter
     }
     const elsewhere = enterQueue(zone, this.size)
     this.#soonest = Math.min(this.#soonest, now + this.#options.timeout)
-    // It may have been routed by a configuration that is in force no more.
-    if (selection.group !== this.#group) this.#renew(waiter)
     const first = this.#lanes.add(waiter)
     if (first && !elsewhere) this.serve()
     else {
@@ -118,13 +116,8 @@ export class Queue {
     this.#alarm.listen(group.upstream.zone)
     const now = this.#env.now()
     this.#lanes.begin()
-    for (let waiter = this.#lanes.next(); waiter !== undefined; waiter = this.#lanes.next()) {
-      const { selection } = waiter
-      selection.again()
-      const attempt = selection.next()
-      if (attempt === undefined) this.#lanes.block(waiter)
-      else this.#end(waiter, 'picked', now, attempt)
-    }
+    for (let waiter = this.#lanes.next(); waiter !== undefined; waiter = this.#lanes.next())
+      this.#serve(waiter, now)
     if (now >= this.#soonest) this.#expire(now)
     this.#setAlarm(now)
   }
@@ -137,10 +130,17 @@ export class Queue {
     const old = this.#group
     this.#group = group
     if (old !== group) {
+      const now = this.#env.now()
       for (const waiter of this.#lanes.clear()) {
-        this.#renew(waiter)
+        try {
+          waiter.selection = this.#own(waiter.selection)
+        } catch (error) {
+          this.#fail(waiter, error, now)
+          continue
+        }
         this.#lanes.add(waiter)
       }
+      this.#soonest = this.#earliest()
     }
     this.serve()
   }
@@ -155,17 +155,44 @@ export class Queue {
     this.#group?.upstream.zone.bell.ring()
   }
 
-  /** Has it look for peers of the group in force. What it has tried is no reason for anything there. */
-  #renew(waiter: Waiter): void {
-    waiter.selection = new Selection(this.#group!, waiter.selection.call, this.#env)
+  #serve(waiter: Waiter, now: number): void {
+    const { selection } = waiter
+    try {
+      selection.again()
+      const attempt = selection.next()
+      if (attempt === undefined) this.#lanes.block(waiter)
+      else this.#end(waiter, 'picked', now, attempt)
+    } catch (error) {
+      // A mistake of ours with one request must not hold up those behind it.
+      this.#fail(waiter, error, now)
+    }
+  }
+
+  /**
+   * A search of the request's in the group in force: it may have been routed by a configuration that is so no more. What
+   * it has tried there is no reason for anything here.
+   */
+  #own(selection: Selection): Selection {
+    const group = this.#group!
+    return selection.group === group ? selection : new Selection(group, selection.call, this.#env)
+  }
+
+  #fail(waiter: Waiter, error: unknown, now: number): void {
+    this.#leave(waiter, 'closed', now)
+    waiter.fail(error)
   }
 
   #end(waiter: Waiter, end: WaitEnd, now: number, attempt?: Attempt): void {
+    waiter.settle(end, this.#leave(waiter, end, now), attempt)
+  }
+
+  /** @returns how long it has waited */
+  #leave(waiter: Waiter, end: WaitEnd, now: number): number {
     this.#lanes.remove(waiter)
     if (this.size === 0) this.#soonest = never
     const ms = now - waiter.since
     leaveQueue(this.#group!.upstream.zone, end, ms)
-    waiter.settle(end, ms, attempt)
+    return ms
   }
 
   #expire(now: number): void {

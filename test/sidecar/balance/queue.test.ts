@@ -430,6 +430,22 @@ test('nobody waits for a group that is no more, nor begins to', async () => {
   assert.deepEqual([count('queued'), count('queueWaiting'), alarm.at], [2, 0, Number.POSITIVE_INFINITY])
 })
 
+test('a mistake of ours with one request holds up nobody behind it', async () => {
+  const { queue, alarm, select, enter, told, end, count } = waiting(roundRobin([{ max_conns: 1 }]))
+  const first = select().next()!
+  const broken = select()
+  const waiter = queue.enter(broken)!
+  broken.next = () => {
+    throw new Error('a mistake')
+  }
+  enter('p')
+  end(first)
+  alarm.ring()
+  await assert.rejects(waiter.ended, /a mistake/)
+  assert.equal(await told(), 'p a 0')
+  assert.deepEqual([count('queueWaiting'), queue.size], [0, 0])
+})
+
 test('whatever comes and goes, nobody is lost, nobody overtakes, and no peer has too much', async () => {
   for (let seed = 1; seed <= 40; seed++) {
     const random = seeded(seed)
