@@ -1,12 +1,11 @@
 import { Call } from '../../feedback/call.ts'
-import type { Address } from '../../feedback/peer.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
 import { streamPrefix, type Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
-import { streamKindOf } from '../../probes/kinds.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { ProbeKind } from '../../probes/probe.ts'
 import type { Group } from '../balance/pick.ts'
+import { kindOfStreamLine, probeMisfit } from '../config/check/probes.ts'
 import { kindArgs } from '../config/directives/probe.ts'
 import type * as model from '../config/stream-model.ts'
 import { PartError } from './place.ts'
@@ -37,10 +36,9 @@ export function buildStreamProbes(block: model.StreamServerBlock, env: StreamPro
   const [listen] = block.listen ?? []
   const location = `${listen?.address ?? ''}${listen?.udp ? ' udp' : ''}`
   return lines.map((line): LiveProbe => {
-    // The schema admits no other word.
-    const kind = streamKindOf(line.type, line.udp)!
+    const kind = kindOfStreamLine(line)
     const args = kindArgs(kind, line)
-    refuse(line, kind, args, upstream)
+    refuse(line, kind, upstream)
     return {
       upstream,
       location,
@@ -73,26 +71,11 @@ export function buildStreamProbes(block: model.StreamServerBlock, env: StreamPro
 }
 
 /** @throws PartError where a peer cannot be asked so */
-function refuse(
-  line: model.StreamProbeLine,
-  kind: ProbeKind,
-  args: Readonly<Record<string, unknown>>,
-  { peers, backups }: Upstream,
-): void {
+function refuse(line: model.StreamProbeLine, kind: ProbeKind, { peers, backups }: Upstream): void {
   for (const { address } of [...peers, ...backups]) {
-    const misfit = streamMisfit(line, kind, args, address)
+    const misfit = probeMisfit(line, address, kind)
     if (misfit !== undefined) throw new PartError(`upstream_probe "${line.name}": ${misfit}`, line)
   }
-}
-
-function streamMisfit(
-  { port }: model.StreamProbeLine,
-  kind: ProbeKind,
-  args: Readonly<Record<string, unknown>>,
-  address: Address,
-): string | undefined {
-  const moved = port !== undefined && address.kind === 'unix'
-  return kind.misfit?.(address, args) ?? (moved ? `parameter "port=${port}" needs a TCP peer` : undefined)
 }
 
 /** There are no statuses, and a probe is nobody's retry. */

@@ -55,8 +55,8 @@ export class RawPeer {
     })
   }
 
-  async listen(host = '127.0.0.1', path?: string): Promise<this> {
-    this.#server.listen(path === undefined ? { host, port: 0 } : { path })
+  async listen(host = '127.0.0.1', path?: string, port = 0): Promise<this> {
+    this.#server.listen(path === undefined ? { host, port } : { path })
     await once(this.#server, 'listening')
     this.#server.unref()
     const at = this.#server.address()
