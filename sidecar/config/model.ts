@@ -1,6 +1,7 @@
 import { retryKinds } from '../../feedback/policy.ts'
 import type { StickyLine } from './sticky-model.ts'
 import type { StreamBlock } from './stream-model.ts'
+import type { GrpcSettings, Http2Settings, TlsPeerSettings, TlsServerSettings } from './tls-model.ts'
 
 /**
  * The canonical model: what both syntaxes yield. Plain data, so it can be printed, posted to a thread, compared
@@ -75,7 +76,7 @@ export interface ErrorLog {
 }
 
 /** What may stand in `http`, `server` and `location`, and is inherited inwards key by key. */
-export interface Settings {
+export interface Settings extends TlsPeerSettings, GrpcSettings {
   readonly client_max_body_size?: string
   readonly client_body_timeout?: string
   readonly send_timeout?: string
@@ -90,7 +91,7 @@ export interface Settings {
   readonly proxy_set_header?: readonly { readonly name: string; readonly value: string }[]
   readonly proxy_hide_header?: readonly string[]
   readonly proxy_pass_header?: readonly string[]
-  readonly proxy_http_version?: '1.0' | '1.1'
+  readonly proxy_http_version?: '1.0' | '1.1' | '2'
   readonly proxy_connect_timeout?: string
   readonly proxy_send_timeout?: string
   readonly proxy_read_timeout?: string
@@ -173,7 +174,7 @@ export interface AccessLogLine {
 }
 
 /** What may stand in `http` and `server` alone. */
-export interface ServerSettings {
+export interface ServerSettings extends TlsServerSettings, Http2Settings {
   readonly client_header_timeout?: string
   readonly client_header_buffer_size?: string
   readonly large_client_header_buffers?: { readonly number: number; readonly size: string }
@@ -342,7 +343,11 @@ export interface Listen {
   /** `*:80`, `127.0.0.1:80`, `[::]:80` or `unix:/path`: always with its port; see address.ts. */
   readonly address: string
   readonly default_server?: true
-  /** Expects a PROXY header, version 1 or 2, on each connection. Where any line of an address has it, all have. */
+  /** Speaks TLS. Where any line of an address has it, all have; as the two below. */
+  readonly ssl?: true
+  /** HTTP/2 for every server of the address, whatever their `http2` says. */
+  readonly http2?: true
+  /** Expects a PROXY header, version 1 or 2, on each connection. */
   readonly proxy_protocol?: true
   /** Length of the accept queue; 511 where absent. */
   readonly backlog?: number
@@ -355,6 +360,8 @@ export interface Listen {
 export interface LocationBlock extends Settings {
   /** As written; see `proxyAddress` in address.ts. A host that is no group stands for a group of its own. */
   readonly proxy_pass?: string
+  /** `grpc://` or `grpcs://` and an address, or an address alone; never together with `proxy_pass`. */
+  readonly grpc_pass?: string
   /** Path in the status tree, e.g. `/status/`. */
   readonly api?: string
   /** Name of a template; `all` is built in. */
@@ -365,7 +372,7 @@ export interface LocationBlock extends Settings {
   readonly locations?: Readonly<Record<string, LocationBlock>>
 }
 
-/** A probe of the group that the location's `proxy_pass` names. */
+/** A probe of the group that the location's `proxy_pass` or `grpc_pass` names. */
 export interface ProbeLine {
   /** Unique among the probes of a group. */
   readonly name: string
@@ -423,6 +430,7 @@ export interface IfBlock extends Pick<Settings, 'add_header' | 'error_page' | 'a
   readonly if: Condition
   readonly rewrites?: readonly Exclude<RewriteStep, IfBlock>[]
   readonly proxy_pass?: string
+  readonly grpc_pass?: string
 }
 
 export const conditionOperators = ['=', '!=', '~', '~*', '!~', '!~*'] as const

@@ -7,6 +7,7 @@ import type {
   RetryBudget,
   UpstreamBlock,
 } from './model.ts'
+import type { StreamTlsSettings } from './tls-model.ts'
 
 /**
  * The model of `stream`: TCP and UDP sessions. Groups, maps and log formats are those of `http`, with what has no
@@ -24,7 +25,7 @@ export interface StreamBlock extends StreamSettings, Resolving {
 }
 
 /** What may stand in `stream` and `server`, and is inherited inwards key by key. */
-export interface StreamSettings {
+export interface StreamSettings extends StreamTlsSettings {
   readonly proxy_connect_timeout?: string
   /** Longest pause in both directions together; `10m` where absent. */
   readonly proxy_timeout?: string
@@ -65,6 +66,8 @@ export interface StreamListen {
   /** `127.0.0.1:53`, `*:53`, `[::]:53` or `unix:/path`: always with its port; see address.ts. */
   readonly address: string
   readonly udp?: true
+  /** Speaks TLS; never together with `udp`. */
+  readonly ssl?: true
   /** Expects a PROXY header, version 1 or 2. */
   readonly proxy_protocol?: true
   /** Length of the accept queue; 511 where absent. */
