@@ -22,11 +22,13 @@ export interface Refreshment {
 export function refreshment(basis: Basis, membership: Membership, running: Running): Refreshment {
   const lines: string[] = []
   const failures: Error[] = []
+  let levels: ReturnType<typeof levelsOf> | undefined
   const plans = planGroups(basis.drafts, membership).map((plan) => {
     const before = running.groups.get(plan.name.toLowerCase())?.plan
     if (before === undefined || alike(plan, before)) return before ?? plan
     try {
-      buildGroups([plan], levelsOf(basis.model, basis.options), ownMemory(0), new Map())
+      levels ??= levelsOf(basis.model, basis.options)
+      buildGroups([plan], levels, ownMemory(0), new Map())
       lines.push(lineOf(before, plan))
       return plan
     } catch (error) {
