@@ -6,6 +6,8 @@ import type { StreamBlock, StreamServerBlock } from '../stream-model.ts'
 /** The format that is there in `stream` without a `log_format`. */
 export const streamFormats = ['json'] as const
 
+const v1 = '"proxy_protocol" directive requires "v2" where "listen" has "udp"'
+
 /**
  * Rules of what stands in `stream`, but of its groups.
  * @throws ConfigError
@@ -44,6 +46,7 @@ class StreamCheck {
     for (const server of this.#stream.servers ?? []) {
       this.#logs(server.access_log)
       this.#listeners(server)
+      this.#proxyProtocol(server)
       this.#content(server)
     }
   }
@@ -56,6 +59,14 @@ class StreamCheck {
       if (this.#sockets.has(socket)) this.#fail(listen, '', `duplicate "${name}" address and port pair`)
       this.#sockets.add(socket)
     }
+  }
+
+  /** Version 1 of the PROXY protocol has no word for UDP. */
+  #proxyProtocol(server: StreamServerBlock): void {
+    const version = server.proxy_protocol ?? this.#stream.proxy_protocol ?? false
+    const udp = server.listen?.some((listen) => listen.udp) ?? false
+    if (!udp || version === false || version === 'v2') return
+    this.#fail(server, server.proxy_protocol === undefined ? '' : 'proxy_protocol', v1)
   }
 
   #content(server: StreamServerBlock): void {
