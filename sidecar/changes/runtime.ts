@@ -4,7 +4,7 @@ import type { Change, Deed, Granted, NewServer, PeerWish, RuntimeFacts } from '.
 import type { Plan } from '../build/plans.ts'
 import { mistakeOf } from '../mistake.ts'
 import { type Next, Refusal } from './aim.ts'
-import { Changes, covers, type Made, type Written } from './changes.ts'
+import { Changes, covers, lineOf, type Made, type Written } from './changes.ts'
 import { isLiteral, misfit, type WrittenGroup } from './lines.ts'
 import { revaluing } from './revalue.ts'
 import { adding, removing } from './servers.ts'
@@ -38,7 +38,7 @@ export interface Ground {
 /** Changes of groups while the program runs: grants wishes one after the other, and each is in force once it is granted. */
 export class Runtime implements RuntimeFacts {
   readonly #ground: Ground
-  /** Of peers whose lines stand for other hosts, their lines' texts. */
+  /** Texts of lines that stand for several addresses, by those. */
   readonly #lines = new WeakMap<Plan, ReadonlyMap<string, string>>()
   readonly #counts = new Map<string, Map<Deed, number>>()
   #changes = new Changes()
@@ -71,27 +71,20 @@ export class Runtime implements RuntimeFacts {
   of(upstream: string, peer: Named): readonly Change[] {
     const made = this.#changes.of(upstream)
     if (made.length === 0) return made
-    const line = this.#lineOf(upstream, peer)
+    const line = this.line(upstream, peer) ?? peer.server
     return made.filter((change) => covers(change, { ...peer, line }))
   }
 
-  line(upstream: string, peer: Named): string | undefined {
-    const line = this.#lineOf(upstream, peer)
-    return isLiteral(line) ? undefined : line
-  }
-
-  /** Where lines stand for other hosts, a peer is asked for by what it is called. */
-  #lineOf(upstream: string, { server, name }: Named): string {
+  line(upstream: string, { server, name }: Named): string | undefined {
     const plan = this.#group(upstream)?.plan
-    if (plan === undefined) return server
+    if (plan === undefined) return undefined
     let lines = this.#lines.get(plan)
     if (lines === undefined) {
-      lines = new Map(
-        plan.wanted.flatMap((each) => (each.line ? [[`${each.server} ${each.name}`, each.line]] : [])),
-      )
+      const named = plan.wanted.filter((each) => !isLiteral(lineOf(each)))
+      lines = new Map(named.map((each) => [`${each.server} ${each.name}`, lineOf(each)]))
       this.#lines.set(plan, lines)
     }
-    return lines.get(`${server} ${name}`) ?? server
+    return lines.size === 0 ? undefined : lines.get(`${server} ${name}`)
   }
 
   zone(upstream: string): string | undefined {

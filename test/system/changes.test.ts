@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { type Backend, backend, backends, type Exchange } from '../support/backend.ts'
-import { change } from '../support/changing.ts'
+import { type ChangeAnswer, change } from '../support/changing.ts'
 import { dial } from '../support/client.ts'
 import { eventually, type PeerStatus } from '../support/invariants.ts'
 import { launcher, type Sidecar, start } from '../support/sidecar.ts'
@@ -192,12 +192,39 @@ test('changes end with the program', async () => {
   {
     await using sidecar = await start(text)
     await change(sidecar, 'PATCH', `u/peers/${a!.address}`, { weight: 1 })
-    const shown = execFileSync(launcher, ['-T', '-c', sidecar.file], { encoding: 'utf8' })
+    const shown = execFileSync(launcher, ['-T', '-q', '-c', sidecar.file], { encoding: 'utf8' })
     assert.match(shown, /weight: 2/)
     assert.doesNotMatch(shown, /changes/)
   }
   await using sidecar = await start(text)
   assert.equal(await spread(sidecar, [a!, b!], 6), '4/2')
+})
+
+test('what the guide says to ask for does what it says', async () => {
+  await using peers = await backends([{ body: 'x' }, { body: 'x' }])
+  const [a, b] = peers.list
+  await using sidecar = await start(config([a!.address, b!.address]).replaceAll(/\bu\b/g, 'backend'))
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const [, script = ''] = /^## Changes while it runs\n.*?^```sh\n(.*?)^```$/ms.exec(readme) ?? []
+  const here = script
+    .replaceAll('127.0.0.1:8081', a!.address)
+    .replaceAll('127.0.0.1:8082', b!.address)
+    .replace('http://127.0.0.1:9900', sidecar.admin)
+    .replace('ask() { curl -sS', "ask() { curl -sS -w '\\n'")
+  const said = execFileSync('/bin/sh', ['-c', here], { encoding: 'utf8' }).trim().split('\n')
+  const answers = said.map((line): ChangeAnswer => JSON.parse(line))
+  assert.deepEqual(
+    answers.map(({ error, changes }) => error ?? changes!.map(({ change }) => change).join()),
+    [
+      'state',
+      'state,weight,max_conns',
+      'max_conns',
+      'max_conns,added',
+      'max_conns,added,removed',
+      'max_conns,added,removed',
+      '',
+    ],
+  )
 })
 
 test('a token is asked for, and pages of other sites are refused', async () => {
