@@ -1,12 +1,11 @@
 import { claimRetry, countRequest, retryBegan, retryWaits } from '../../feedback/budget.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import { deny, observe } from '../../feedback/observe.ts'
+import { deny } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import { Selection } from '../balance/pick.ts'
 import type { Queue } from '../balance/queue.ts'
 import { afterReading } from '../net/late.ts'
-import { publishAttempt } from '../telemetry/channels.ts'
 import { tracing } from '../telemetry/tracing.ts'
 import { answer } from './answer.ts'
 import { Try, type TryResult } from './attempt.ts'
@@ -17,7 +16,8 @@ import type { PeerGroup } from './pools.ts'
 import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
 import type { ProxyPass } from './route.ts'
-import { clientLeft, type TryFailure } from './try-failure.ts'
+import { finish, keep, leaveUnasked, type NoPeer, settle } from './settle.ts'
+import { clientLeft } from './try-failure.ts'
 import type { Tunnels } from './upgrade.ts'
 
 /** What became of a request that was to be passed to a group. */
@@ -40,9 +40,6 @@ export interface ForwardEnv {
 }
 
 const done: Forwarded = { kind: 'done' }
-
-/** Why a request gets no peer. */
-type NoPeer = 'overflow' | 'no_live' | 'queue_full' | 'queue_timeout'
 
 /** Methods that change nothing: sending them again does no harm. */
 const safe: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -263,17 +260,8 @@ class Run {
   }
 
   #nobody(denial: NoPeer): Forwarded {
-    const { call } = this.#exchange
     const { upstream } = this.#selection.group
-    const attempt = new Attempt(upstream, undefined, monotonic(), '')
-    attempt.ending = 'no_live'
-    attempt.status = 502
-    attempt.sticky = this.#selection.stickiness
-    call.attempts.push(attempt)
-    call.denial = denial
-    attempt.detail = this.#detail(denial)
-    deny(upstream, denial)
-    publishAttempt(call, attempt)
+    leaveUnasked(this.#exchange.call, upstream, denial, this.#detail(denial))
     return { kind: 'refused', status: 502 }
   }
 
@@ -304,37 +292,4 @@ class Run {
       const stay = ignoreClientAbort ? () => {} : this.#exchange.onLeave(() => end(false))
     })
   }
-}
-
-/** Writes on the attempt what became of it. */
-export function settle(trial: Try, verdict: Verdict, failure: TryFailure | undefined): void {
-  const { attempt } = trial
-  attempt.failed = verdict.failed
-  attempt.next = verdict.next
-  attempt.resent = verdict.resend
-  attempt.reason = verdict.reason
-  attempt.status = verdict.status
-  if (failure) {
-    attempt.ending = failure.ending
-    attempt.detail = failure.detail
-  } else {
-    attempt.ending = verdict.failed || verdict.next ? 'http' : 'ok'
-  }
-}
-
-/** Keeps the connection of a try for another one, where that can be; closes it otherwise. */
-export function keep(group: PeerGroup, trial: Try, persistent: boolean): void {
-  const { connection } = trial
-  if (!connection) return
-  if (persistent && trial.finished && trial.sentAll) group.pool.put(connection, monotonic())
-  else connection.destroy()
-}
-
-/** Tells the memory, and whoever listens, that an attempt has ended. */
-export function finish(exchange: Exchange, attempt: Attempt): void {
-  const now = monotonic()
-  attempt.responseMs ??= now - attempt.startedAt
-  observe(attempt, exchange.call, now)
-  tracing?.ended(exchange.call, attempt)
-  publishAttempt(exchange.call, attempt)
 }
