@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { type AgentOrders, agentOrders } from '../../feedback/agent.ts'
-import { mayRetry, recent } from '../../feedback/budget.ts'
 import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import { connsLimit, peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
@@ -18,16 +17,19 @@ import {
   peerFleetLine,
 } from './explain-fleet.ts'
 import { agentNotes, explainProbes, type ProbeExplanation, probeLine } from './explain-probes.ts'
+import { explainRetries, type Retries, retryLines } from './explain-retries.ts'
 import { explainShadow, type ShadowExplanation, shadowLines } from './explain-shadow.ts'
 import { explainSplit, type SplitExplanation, splitLines } from './explain-split.ts'
-import type { BudgetFacts, Facts, UpstreamFacts } from './facts.ts'
+import { type ExplainedWays, explainWays, waysLines } from './explain-ways.ts'
+import type { Facts, UpstreamFacts } from './facts.ts'
 import { upstreamOf } from './health.ts'
 import { leftToBackups } from './series.ts'
 import { rounded } from './tree.ts'
 
 /** Why a request that came now would go where it would go. Times in milliseconds, shares 0 to 1. */
-export interface Explanation {
+export interface Explanation extends ExplainedWays {
   readonly upstream: string
+  readonly kind: 'http' | 'stream'
   readonly method: string
   /** Whether its only peer is asked whatever its failures, since there is nobody else. */
   readonly single: boolean
@@ -76,26 +78,11 @@ export interface PeerExplanation {
   readonly fleet: PeerFleet | undefined
 }
 
-export interface Retries {
-  /** Since the start. */
-  readonly requests: number
-  readonly retries: number
-  /** Retries that wait for their back-off now. */
-  readonly waiting: number
-  readonly budgets: readonly BudgetState[]
-}
+type Query = { readonly format?: string | string[]; readonly session?: string | string[] }
 
-/** A location's budget, and what it looks at now. */
-export interface BudgetState extends BudgetFacts {
-  /** Requests and retries within its window. */
-  readonly recent: { readonly requests: number; readonly retries: number }
-  /** Whether a retry would be allowed now. */
-  readonly allows: boolean
-}
-
-/** `/explain/UPSTREAM`: as JSON or, with `?format=text`, for people. */
+/** `/explain/UPSTREAM`: as JSON or, with `?format=text`, for people; with `?session=TEXT` where such a session would go. */
 export function explain(app: FastifyInstance, facts: Facts): void {
-  app.get<{ Params: { '*': string }; Querystring: { format?: string } }>('/explain/*', (request, reply) => {
+  app.get<{ Params: { '*': string }; Querystring: Query }>('/explain/*', (request, reply) => {
     const name = request.params['*']
     const group = upstreamOf(facts, name)
     reply.header('cache-control', 'no-store')
@@ -103,7 +90,8 @@ export function explain(app: FastifyInstance, facts: Facts): void {
       const upstreams = Array.from(facts.upstreams(), ({ upstream }) => upstream.name)
       return reply.code(404).send({ error: `no upstream "${name}"`, upstreams })
     }
-    const explanation = explainUpstream(group, facts.clock.now(), facts.fleet())
+    const session = [request.query.session ?? []].flat().at(-1)
+    const explanation = explainUpstream(group, facts.clock.now(), facts.fleet(), session)
     if (request.query.format === 'text') return reply.type('text/plain').send(explanation.text)
     return reply.send(explanation)
   })
@@ -113,8 +101,14 @@ export function explain(app: FastifyInstance, facts: Facts): void {
  * Explains a group at a moment.
  * @param now monotonic milliseconds
  * @param fleet undefined where there is none
+ * @param session asked about: its id where sessions are learnt, otherwise what its cookie, or variable, says
  */
-export function explainUpstream(group: UpstreamFacts, now: number, fleet?: FleetFacts): Explanation {
+export function explainUpstream(
+  group: UpstreamFacts,
+  now: number,
+  fleet?: FleetFacts,
+  session?: string,
+): Explanation {
   const { upstream } = group
   const shares = group.shares(now)
   const about = fleet && explainFleet(group, fleet)
@@ -123,21 +117,12 @@ export function explainUpstream(group: UpstreamFacts, now: number, fleet?: Fleet
     ...list(group, upstream.peers, shares.primary, sharing, now),
     ...list(group, upstream.backups, shares.backup, sharing, now),
   ]
-  const { zone } = upstream
-  const retries: Retries = {
-    requests: zone.get('requests'),
-    retries: zone.get('retries'),
-    waiting: zone.get('retriesWaiting'),
-    budgets: group.budgets().map((budget) => ({
-      ...budget,
-      recent: recent(zone, budget.window, now),
-      allows: mayRetry(upstream, budget, now),
-    })),
-  }
-  const { name, method, single } = upstream
+  const retries = explainRetries(group, now)
+  const { name, kind, method, single } = upstream
+  const ways = explainWays(group, now, session)
   const split = explainSplit(group, shares.primary)
   const shadow = explainShadow(group, shares.primary, now)
-  const facts = { upstream: name, method, single, peers, split, shadow, retries, fleet: about }
+  const facts = { upstream: name, kind, method, single, peers, ...ways, split, shadow, retries, fleet: about }
   return { ...facts, text: toText(facts, leftToBackups(shares.primary)) }
 }
 
@@ -223,14 +208,8 @@ function toText(about: Omit<Explanation, 'text'>, left: number): string {
   }
   if (about.split) for (const line of splitLines(about.split)) lines.push(`  ${line}`)
   if (about.shadow) for (const line of shadowLines(about.shadow)) lines.push(`  ${line}`)
-  const { requests, retries, waiting, budgets } = about.retries
-  lines.push(`  retries: ${retries} in ${requests} requests, ${waiting} waiting`)
-  for (const { location, ratio, min, window, recent, allows } of budgets) {
-    const percent = Number((100 * ratio).toFixed(2))
-    const limit = `at most ${percent} % of the requests of ${window / 1000} s, plus ${min} a second`
-    const state = `${recent.retries} of ${recent.requests} now, ${allows ? 'another may go' : 'spent'}`
-    lines.push(`    ${location}: ${limit}; ${state}`)
-  }
+  for (const line of waysLines(about)) lines.push(`  ${line}`)
+  for (const line of retryLines(about.retries, about.kind)) lines.push(`  ${line}`)
   if (about.fleet) lines.push(`  ${fleetLine(about.fleet)}`)
   return `${lines.join('\n')}\n`
 }

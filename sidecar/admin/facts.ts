@@ -91,7 +91,8 @@ export interface UpstreamFacts {
    * Chance of each peer if a request came now, in the order of `upstream.peers`, and of `upstream.backups` as
    * they would share what the primaries leave to them. Each list sums to 1, or is all 0 when nobody in it is ready.
    * Where requests are split the primaries' may sum to anything in between: what a track and `stable` lack peers for
-   * is left to the backups. It goes by the percentages then, whatever a variable may say.
+   * is left to the backups. It goes by the percentages then, whatever a variable may say. Where `backup_switch` has
+   * requests go to the backups first, and one of them is ready, the primaries' are all 0 likewise.
    */
   shares(now: number): { readonly primary: readonly number[]; readonly backup: readonly number[] }
   /** Why the peer would get no request now; undefined when it would. */
@@ -125,6 +126,12 @@ export interface StickyFacts {
   readonly mode: 'cookie' | 'route' | 'learn'
   /** Whether a request whose peer cannot take it is refused instead of going elsewhere. */
   readonly strict: boolean
+  /**
+   * Peers that a session is bound to: in the order in which they are looked for, whether they are ready or not.
+   * @param session its id where sessions are learnt, otherwise what its cookie, or variable, says
+   * @returns undefined where that cannot be told without a request
+   */
+  bound(session: string, now: number): readonly Peer[] | undefined
 }
 
 /** The queue of a group. */

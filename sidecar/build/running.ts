@@ -1,4 +1,5 @@
 import { isAbsolute, resolve } from 'node:path'
+import { onBackups } from '../../feedback/backup-switch.ts'
 import { Call } from '../../feedback/call.ts'
 import { usable } from '../../feedback/health.ts'
 import { declareMaps } from '../../feedback/map.ts'
@@ -280,17 +281,18 @@ export function upstreamFacts(
   return facts
 }
 
-function factsOf(
-  { balancing, plan }: LiveGroup,
-  running: Running | undefined,
-  asking: Asking | undefined,
-): UpstreamFacts {
+function factsOf(group: LiveGroup, running: Running | undefined, asking: Asking | undefined): UpstreamFacts {
+  const { balancing } = group
   const { upstream, primary, backup } = balancing
   return {
     upstream,
     shares(now) {
       const ready = (peer: Peer) => usable(peer, upstream.isAlone(peer), now)
-      return { primary: primary.shares(ready, now), backup: backup?.shares(ready, now) ?? [] }
+      const first = primary.shares(ready, now)
+      const second = backup?.shares(ready, now) ?? []
+      // The primaries' turn comes after that of the backups, if nobody is ready there.
+      const away = onBackups(upstream.zone) && second.some((share) => share > 0)
+      return { primary: away ? first.map(() => 0) : first, backup: second }
     },
     exclusion: (peer, now) => exclusion(peer, upstream, now),
     expected: (peer, now) => balancing.balancerOf(peer)?.expected?.(peer, now),
@@ -300,7 +302,7 @@ function factsOf(
     budgets: () => (running ? budgetsOf(running, upstream.name) : []),
     probed: running?.probes.some((probe) => probe.upstream === upstream) ?? false,
     probes: (peer) => asking?.about(peer) ?? [],
-    ...waysOf(plan),
+    ...waysOf(group),
   }
 }
 

@@ -1,33 +1,59 @@
+import { bytes } from '../../feedback/bytes.ts'
+import { Call } from '../../feedback/call.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { sessionKey } from '../../feedback/sessions/sessions.ts'
 import type { StickyFacts, SwitchFacts, UpstreamFacts } from '../admin/facts.ts'
+import type { Group } from '../balance/pick.ts'
+import { hasVariables } from '../config/address.ts'
 import type { UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
+import type { LiveGroup } from './groups.ts'
 import type { Plan } from './plans.ts'
 import { queueOptions } from './queues.ts'
 
 /** What the admin server shows of what a group's block says beside its method. */
 export function waysOf({
-  block,
-  wanted,
-}: Plan): Pick<UpstreamFacts, 'service' | 'sticky' | 'queue' | 'backupSwitch'> {
+  balancing,
+  plan: { block, wanted },
+}: LiveGroup): Pick<UpstreamFacts, 'service' | 'sticky' | 'queue' | 'backupSwitch'> {
   return {
-    service: (peer) => serviceOf(peer, block, wanted),
-    sticky: stickyFacts(block),
+    service: servicesOf(block, wanted),
+    sticky: stickyFacts(block, balancing),
     queue: queueOptions(block),
     backupSwitch: switchFacts(block),
   }
 }
 
-function serviceOf({ name, server }: Peer, block: UpstreamBlock, wanted: Plan['wanted']): string | undefined {
-  const own = wanted.find((one) => one.name === name && one.server === server)
-  const line = own?.line ?? own?.server
-  return line === undefined ? undefined : block.servers?.find(({ address }) => address === line)?.service
+/** Most groups have no services: nothing is looked for there. */
+function servicesOf(block: UpstreamBlock, wanted: Plan['wanted']): UpstreamFacts['service'] {
+  const lines = new Map<string, string>()
+  for (const { address, service } of block.servers ?? []) if (service) lines.set(address, service)
+  if (lines.size === 0) return () => undefined
+  const found = new Map<string, string | undefined>()
+  for (const { name, server, line } of wanted) found.set(`${name} ${server}`, lines.get(line ?? server))
+  return ({ name, server }) => found.get(`${name} ${server}`)
 }
 
-function stickyFacts({ sticky, sticky_strict: strict = false }: UpstreamBlock): StickyFacts | undefined {
+function stickyFacts(
+  { sticky, sticky_secret: secret = '', sticky_strict: strict = false }: UpstreamBlock,
+  group: Group,
+): StickyFacts | undefined {
   if (sticky === undefined) return undefined
-  if ('cookie' in sticky) return { mode: 'cookie', strict }
-  return { mode: 'route' in sticky ? 'route' : 'learn', strict }
+  const known = 'learn' in sticky || !hasVariables(secret)
+  return {
+    mode: 'cookie' in sticky ? 'cookie' : 'route' in sticky ? 'route' : 'learn',
+    strict,
+    bound: (session, now) => (known ? boundPeers(group, bytes(session), now) : undefined),
+  }
+}
+
+/** @param session bytes; see `StickyFacts.bound` */
+function boundPeers({ sticky }: Group, session: string, now: number): readonly Peer[] {
+  if (sticky === undefined) return []
+  const { ids, rules } = sticky
+  const { book, secret } = rules
+  const hint = book === undefined ? session : book.find(sessionKey(session), now)
+  return hint === '' ? [] : ids.find(hint, secret?.(new Call()))
 }
 
 function switchFacts({ backup_switch: line }: UpstreamBlock): SwitchFacts | undefined {

@@ -7,7 +7,7 @@ import { Sessions } from '../../feedback/sessions/sessions.ts'
 import { Zone } from '../../feedback/zone.ts'
 import { scrape } from '../../sidecar/admin/metrics.ts'
 import { read } from '../sidecar/admin/checker.ts'
-import { facts, fleet, group, resolver, runtime, shadow } from '../sidecar/admin/facts.ts'
+import { facts, fleet, group, resolver, runtime, shadow, sticky } from '../sidecar/admin/facts.ts'
 
 /** The families of ours on a page of metrics where every peer has something of everything. */
 async function families() {
@@ -29,7 +29,7 @@ async function families() {
       expected: 25,
       shadow: shadow(),
       queue: { number: 1, timeout: 1000 },
-      sticky: { mode: 'learn', strict: false },
+      sticky: sticky(),
       sessions: new SessionBook('backend', rules, new Sessions('learned', 4)),
       backupSwitch: { after: undefined },
     },

@@ -3,7 +3,13 @@ import { exclusion } from '../../../feedback/health.ts'
 import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
 import { type Learning, Upstream } from '../../../feedback/upstream.ts'
 import { Zone } from '../../../feedback/zone.ts'
-import type { Facts, Reloaded, ShadowFacts, UpstreamFacts } from '../../../sidecar/admin/facts.ts'
+import type {
+  Facts,
+  Reloaded,
+  ShadowFacts,
+  StickyFacts,
+  UpstreamFacts,
+} from '../../../sidecar/admin/facts.ts'
 import type { ResolverFacts } from '../../../sidecar/admin/resolver-facts.ts'
 import type { RuntimeFacts } from '../../../sidecar/admin/runtime-facts.ts'
 
@@ -164,6 +170,11 @@ export function runtime(over: Partial<RuntimeFacts> = {}): RuntimeFacts {
     reset: granted,
     ...over,
   }
+}
+
+/** Sessions that are learnt and bound to nobody, with whatever differs. */
+export function sticky(over: Partial<StickyFacts> = {}): StickyFacts {
+  return { mode: 'learn', strict: false, bound: () => [], ...over }
 }
 
 /** A resolver that has looked up some names, with whatever differs. */

@@ -8,7 +8,7 @@ import type { Facts } from '../../../sidecar/admin/facts.ts'
 import { scrape } from '../../../sidecar/admin/metrics.ts'
 import type { Change } from '../../../sidecar/admin/runtime-facts.ts'
 import { read } from './checker.ts'
-import { facts, group, now, resolver, runtime, wall } from './facts.ts'
+import { facts, group, now, resolver, runtime, sticky, wall } from './facts.ts'
 
 /** Samples whose name begins so, a line each, the buckets of histograms left out. */
 async function told(from: Facts, ...beginnings: readonly string[]): Promise<string[]> {
@@ -115,13 +115,9 @@ test('sticky sessions are told by what became of them, and how full the table of
   for (const id of ['one', 'two', 'three']) table.bind(sessionKey(id), 'a', now, binding)
   table.bind(sessionKey('three'), 'b', now, binding)
   const rules = { create: [], lookup: [], timeout: 60_000, at: 'end', refresh: true } as const
-  const app = group(
-    'app',
-    { a: {} },
-    { sticky: { mode: 'learn', strict: false }, sessions: new SessionBook('app', rules, table) },
-  )
+  const app = group('app', { a: {} }, { sticky: sticky(), sessions: new SessionBook('app', rules, table) })
   app.upstream.zone.set('stickyHit', 5)
-  const cookie = group('cookie', { a: {} }, { sticky: { mode: 'cookie', strict: false } })
+  const cookie = group('cookie', { a: {} }, { sticky: sticky({ mode: 'cookie' }) })
   assert.deepEqual(await told(facts({ groups: [app, cookie] }), 'upstream_sticky'), [
     'upstream_sticky_picks_total{upstream="app",status="new"} 0',
     'upstream_sticky_picks_total{upstream="app",status="hit"} 5',

@@ -7,7 +7,7 @@ import { SessionBook } from '../../../feedback/sessions/book.ts'
 import { Sessions, sessionKey } from '../../../feedback/sessions/sessions.ts'
 import type { ResolverFacts } from '../../../sidecar/admin/resolver-facts.ts'
 import { keysAt, statusAt } from './asked.ts'
-import { facts, group, now, resolver, wall } from './facts.ts'
+import { facts, group, now, resolver, sticky, wall } from './facts.ts'
 
 test('groups of http and of stream stand in their places, each under its name as written', () => {
   const from = facts({
@@ -115,13 +115,13 @@ test('sticky sessions tell what became of attempts, and learnt ones how full the
   const app = group(
     'app',
     { a: {} },
-    { sticky: { mode: 'learn', strict: true }, sessions: new SessionBook('app', rules, table) },
+    { sticky: sticky({ strict: true }), sessions: new SessionBook('app', rules, table) },
   )
   const { zone } = app.upstream
   zone.set('stickyNew', 3)
   zone.set('stickyHit', 2)
   zone.set('stickyMiss', 1)
-  const cookie = group('cookie', { a: {} }, { sticky: { mode: 'cookie', strict: false } })
+  const cookie = group('cookie', { a: {} }, { sticky: sticky({ mode: 'cookie' }) })
   const from = facts({ groups: [app, cookie] })
   assert.deepEqual(statusAt(from, '/status/http/upstreams/app/evenkeel/sticky'), {
     mode: 'learn',

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { test } from 'node:test'
+import { switchTo } from '../../../feedback/backup-switch.ts'
 import { Call } from '../../../feedback/call.ts'
 import { retire } from '../../../feedback/carry.ts'
 import { recall } from '../../../feedback/held.ts'
 import { observe } from '../../../feedback/observe.ts'
 import type { Attempt } from '../../../feedback/outcome.ts'
+import { sessionKey } from '../../../feedback/sessions/sessions.ts'
 import type { SharedZone } from '../../../feedback/zone.ts'
 import { type Group, Selection } from '../../../sidecar/balance/pick.ts'
 import { JoinedMemory, shareMemory } from '../../../sidecar/build/memory.ts'
@@ -145,6 +148,38 @@ test('facts tell shares by the split, and what the backups have where a track ha
   barred[0] = barred[1] = 1
   assert.deepEqual(shares(), [0, 0, 0.05, 0.05])
   assert.deepEqual(program.facts.shares(0).backup, [1])
+})
+
+test('facts tell that the backups have everything while they come first, and that it is theirs as long as one is ready', async () => {
+  const program = new Program()
+  await program.load(`${stable} server 127.0.0.1:5 backup; backup_switch permanent=1m;`)
+  const shares = () => program.facts.shares(0)
+  assert.deepEqual(program.facts.backupSwitch, { after: 60_000 })
+  assert.deepEqual(shares(), { primary: [0.5, 0.5], backup: [1] })
+  switchTo(program.group.upstream.zone, true, 0)
+  assert.deepEqual(shares(), { primary: [0, 0], backup: [1] })
+  program.group.upstream.zone.peers.barred[2] = 1
+  assert.deepEqual(shares(), { primary: [0.5, 0.5], backup: [0] })
+})
+
+test('facts tell whom a session names: by its cookie with the secret, or as it was learnt', async () => {
+  const program = new Program()
+  const named = (session: string) => program.facts.sticky!.bound(session, 0)?.map(({ name }) => name)
+  const servers = 'zone u 64k; server 127.0.0.1:1 sid=one; server 127.0.0.1:2 sid=two;'
+  await program.load(`${servers} sticky cookie id; sticky_strict on;`)
+  assert.equal(program.facts.sticky!.mode, 'cookie')
+  assert.equal(program.facts.sticky!.strict, true)
+  assert.deepEqual([named('two'), named('three'), named('')], [['127.0.0.1:2'], [], []])
+  await program.load(`${servers} sticky route $arg_to; sticky_secret salt;`)
+  const hashed = createHash('md5').update('twosalt').digest('hex')
+  assert.deepEqual([named('two'), named(hashed)], [[], ['127.0.0.1:2']])
+  await program.load(`${servers} sticky route $arg_to; sticky_secret $remote_addr;`)
+  assert.equal(named('two'), undefined)
+  await program.load(`${servers} sticky learn zone=s:64k create=$cookie_a lookup=$cookie_a;`)
+  assert.equal(program.facts.sticky!.mode, 'learn')
+  const { table } = program.group.upstream.sessions!
+  table.bind(sessionKey('visit'), 'one', 0, { timeout: 1000, create: true, refresh: true })
+  assert.deepEqual([named('visit'), named('one')], [['127.0.0.1:1'], []])
 })
 
 const shadow = 'shadow least_time last_byte;'
