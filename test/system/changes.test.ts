@@ -206,13 +206,19 @@ test('what the guide says to ask for does what it says', async () => {
   await using sidecar = await start(config([a!.address, b!.address]).replaceAll(/\bu\b/g, 'backend'))
   const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
   const [, script = ''] = /^## Changes while it runs\n.*?^```sh\n(.*?)^```$/ms.exec(readme) ?? []
-  const here = script
-    .replaceAll('127.0.0.1:8081', a!.address)
-    .replaceAll('127.0.0.1:8082', b!.address)
-    .replace('http://127.0.0.1:9900', sidecar.admin)
-    .replace('ask() { curl -sS', "ask() { curl -sS -w '\\n'")
-  const said = execFileSync('/bin/sh', ['-c', here], { encoding: 'utf8' }).trim().split('\n')
-  const answers = said.map((line): ChangeAnswer => JSON.parse(line))
+  const here = script.replaceAll('127.0.0.1:8081', a!.address).replaceAll('127.0.0.1:8082', b!.address)
+  const answers: ChangeAnswer[] = []
+  for (const [, method = 'GET', path = '', body] of here.matchAll(
+    /^ask (?:-X (\w+) )?\$api(\S*)(?: -d '(.*?)')?/gm,
+  )) {
+    const response = await fetch(`${sidecar.admin}/upstreams/backend${path}`, {
+      method,
+      headers: { 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body }),
+    })
+    // The admin server answers with an object, whatever the status.
+    answers.push((await response.json()) as ChangeAnswer)
+  }
   assert.deepEqual(
     answers.map(({ error, changes }) => error ?? changes!.map(({ change }) => change).join()),
     [
