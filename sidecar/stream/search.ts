@@ -92,6 +92,7 @@ export class Search {
     attempt.ending = 'no_live'
     attempt.status = 502
     attempt.detail = denialDetail
+    attempt.sticky = this.#selection.stickiness
     this.#call.attempts.push(attempt)
     this.#call.denial = denial
     deny(group.upstream, denial)
