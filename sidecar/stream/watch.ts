@@ -26,6 +26,8 @@ export class Watch {
   #timer: NodeJS.Timeout | undefined = undefined
   /** When the next look is to be. */
   #at = Number.POSITIVE_INFINITY
+  /** When that was put down. */
+  #setAt = 0
 
   /** @param all those that are looked after */
   constructor(all: ReadonlySet<Dated>) {
@@ -44,13 +46,16 @@ export class Watch {
   #set(at: number, now: number): void {
     clearTimeout(this.#timer)
     this.#at = at
+    this.#setAt = now
     this.#timer = setTimeout(() => this.#come(), Math.ceil(at - now)).unref()
   }
 
   /** What has come in meanwhile is read before anybody is judged. */
   #come(): void {
-    const behind = monotonic() - this.#at
-    afterReading(() => this.#look(behind > heldUpMs ? behind : 0))
+    const now = monotonic()
+    // When it stopped running is not known: at the earliest when the look was put down.
+    const lost = now - this.#at > heldUpMs ? now - this.#setAt : 0
+    afterReading(() => this.#look(lost))
   }
 
   /** @param lost milliseconds in which the process could not run */
