@@ -79,12 +79,12 @@ export class UdpListeners implements UdpOwner {
   /** Ends sessions that nobody uses at the moment. */
   closeIdle(): void {
     const now = monotonic()
-    for (const session of [...this.#sessions]) if (session.quiet(now, quietMs)) session.end()
+    for (const session of this.#sessions) if (session.quiet(now, quietMs)) session.end()
   }
 
   /** Ends every session. */
   end(): void {
-    for (const session of [...this.#sessions]) session.end()
+    for (const session of this.#sessions) session.end()
   }
 
   /**

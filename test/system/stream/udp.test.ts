@@ -106,6 +106,40 @@ test('a thousand datagrams of one client arrive as they were sent, each by itsel
   assert.deepEqual([numbers?.selected.current, numbers?.selected.total], [1, 1])
 })
 
+test('all datagrams of a client are of one session, whichever thread has it', async () => {
+  await using a = await udpPeer(named('A'))
+  await using b = await udpPeer(named('B'))
+  await using sidecar = await start(config([a, b], quick))
+  const one = async () => {
+    await using client = await udpClient(sidecar.port)
+    const said = new Set<string>()
+    for (let i = 0; i < 5; i++) said.add(await client.ask('x'))
+    assert.equal(said.size, 1)
+  }
+  await Promise.all(Array.from({ length: 40 }, one))
+  assert.deepEqual(
+    (await peersOf(sidecar)).map(({ selected }) => selected.total),
+    [20, 20],
+  )
+  assert.deepEqual([new Set(a.from).size, new Set(b.from).size], [20, 20])
+})
+
+test('when threads die their clients are served by others, and nothing stays counted', async () => {
+  await using a = await udpPeer(named('A'))
+  await using sidecar = await start(config([a], quick), { env: { EVENKEEL_TEST_FAULTS: '1' } })
+  const clients = await Promise.all(Array.from({ length: 12 }, () => udpClient(sidecar.port)))
+  for (let deaths = 1; deaths <= 3; deaths++) {
+    for (const client of clients) assert.equal(await client.ask('x'), 'Ax')
+    sidecar.signal('SIGUSR2')
+    await eventually('it is replaced', async () => {
+      const text = await (await fetch(`${sidecar.admin}/metrics`)).text()
+      return text.includes('evenkeel_threads 2\n') && text.includes(`replaced_total ${deaths}\n`)
+    })
+  }
+  for (const client of clients) assert.equal(await client.ask('x'), 'Ax')
+  for (const client of clients) await client[Symbol.asyncDispose]()
+})
+
 test('a peer that nobody is at counts as failed, and further sessions go elsewhere', async () => {
   const port = await freePort()
   await using a = await udpPeer(named('A'))
