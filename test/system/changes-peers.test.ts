@@ -140,3 +140,34 @@ test('the text of a line that is followed means the addresses that it will have,
   const answers = new Set([await answer(sidecar), await answer(sidecar), await answer(sidecar)])
   assert.deepEqual(answers, new Set(['2', '3']))
 })
+
+test('the text of a line of services means all its targets, and their weights may be changed', async () => {
+  await using peers = await neighbours(3)
+  const { port } = peers
+  const name = '_http._tcp.services.example'
+  const answers = ['a', 'b'].map((target) => {
+    const data = { priority: 10, weight: 1, port, target: `${target}.services.example` }
+    return { type: 'SRV' as const, name, ttl: 60, data }
+  })
+  await dns.set({ [`SRV ${name}`]: { answers } })
+  await dns.has('a.services.example', ['127.0.0.1'], 60)
+  await dns.has('b.services.example', ['127.0.0.2'], 60)
+  const server = `services.example service=http resolve; server ${peers.at(3).address} backup`
+  await using sidecar = await start(followed(dns, server))
+  const spread = async (count: number) => {
+    const given: string[] = []
+    for (let i = 0; i < count; i += 1) given.push(await answer(sidecar))
+    return given.sort().join('')
+  }
+  assert.equal(await spread(6), '111222')
+  await change(sidecar, 'PATCH', `u/peers/127.0.0.1:${port}`, { weight: 5 })
+  assert.equal(await spread(6), '111112')
+  const drained = await change(sidecar, 'PATCH', 'u/peers/services.example', { state: 'drain' })
+  assert.deepEqual(
+    drained.peers!.map(({ state }) => state),
+    ['draining', 'draining'],
+  )
+  assert.equal(await spread(3), '333')
+  await change(sidecar, 'DELETE', 'u/changes')
+  assert.equal(await spread(6), '111222')
+})

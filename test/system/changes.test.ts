@@ -185,6 +185,26 @@ test('a file that is refused at a reload takes nothing back', async () => {
   assert.equal(await spread(sidecar, [a!, b!], 6), '3/3')
 })
 
+test('reloads and changes side by side lose neither a change nor a request', async () => {
+  await using peers = await backends([{ body: 'x' }, { body: 'x' }])
+  const [a, b] = peers.list
+  await using sidecar = await start(config([`${a!.address} weight=2`, b!.address]))
+  const load = new SteadyLoad(sidecar.port, { clients: 4, every: 5, timed: false })
+  const reloads = Array.from({ length: 8 }, async () => assert.equal((await sidecar.askReload()).status, 200))
+  for (let i = 1; i <= 8; i += 1) {
+    const added = await change(sidecar, 'POST', 'u/peers', { server: `127.0.0.3:${9000 + i}`, down: true })
+    assert.deepEqual([added.status, added.error], [200, undefined])
+    const weighed = await change(sidecar, 'PATCH', `u/peers/${b!.address}`, { weight: 1 + i })
+    assert.equal(weighed.peers![0]!.weight, 1 + i)
+    reloads.push(sidecar.askReload().then(({ status }) => assert.equal(status, 200)))
+  }
+  await Promise.all(reloads)
+  await load.stop()
+  assert.deepEqual(load.failures, [])
+  const status = await peersOf(sidecar)
+  assert.deepEqual([Object.keys(status).length, status[b!.address]!.weight], [10, 9])
+})
+
 test('changes end with the program', async () => {
   await using peers = await backends([{ body: 'x' }, { body: 'x' }])
   const [a, b] = peers.list
