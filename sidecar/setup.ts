@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { RecentBatch } from '../feedback/feed.ts'
 import type { SharedTally } from '../feedback/tally.ts'
-import type { Plan } from './build/plans.ts'
 import type { SharedMemory } from './build/memory.ts'
+import type { Plan } from './build/plans.ts'
 import type { Model } from './config/model.ts'
 import type { ErrorLogSpec } from './telemetry/error-log.ts'
 
