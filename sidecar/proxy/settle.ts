@@ -47,12 +47,23 @@ export function finish(exchange: Exchange, attempt: Attempt): void {
   publishAttempt(exchange.call, attempt)
 }
 
-/** Notes that a request gets no peer, and why. @param detail for people */
-export function leaveUnasked(call: Call, upstream: Upstream, denial: NoPeer, detail: string): void {
+/**
+ * Notes that a request gets no peer, and why.
+ * @param detail for people
+ * @param sticky what became of its session; empty where the group binds none
+ */
+export function leaveUnasked(
+  call: Call,
+  upstream: Upstream,
+  denial: NoPeer,
+  detail: string,
+  sticky = '',
+): void {
   const attempt = new Attempt(upstream, undefined, monotonic(), '')
   attempt.ending = 'no_live'
   attempt.status = 502
   attempt.detail = detail
+  attempt.sticky = sticky
   call.attempts.push(attempt)
   call.denial = denial
   deny(upstream, denial)
