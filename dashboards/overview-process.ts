@@ -84,12 +84,14 @@ export const processRow: Row = {
     }),
     lines({
       title: 'New connections',
-      about: 'Client connections a second that were accepted, and those closed as they came.',
+      about:
+        'Client connections a second that were accepted, those closed as they came, and UDP datagrams that were not passed on.',
       span: 8,
       unit: 'ops',
       queries: [
         [sum([], rate(chosen('evenkeel_connections_accepted_total'))), 'accepted'],
         [sum([], rate(chosen('evenkeel_connections_dropped_total'))), 'turned away'],
+        [sum([], rate(chosen('evenkeel_datagrams_dropped_total'))), 'datagrams dropped'],
       ],
       min: 0,
     }),

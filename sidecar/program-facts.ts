@@ -54,8 +54,8 @@ export function programFacts(program: ProgramView): Facts {
     loadedAt: () => program.loadedAt,
     model: () => masked(program.loaded?.model ?? {}),
     connections() {
-      const { accepted, dropped, open, active } = program.tally.all()
-      return { accepted, dropped, active, idle: open - active }
+      const { accepted, dropped, lost, open, active } = program.tally.all()
+      return { accepted, dropped, lost, active, idle: open - active }
     },
     threads: () => program.threads,
     upstreams: () => (program.running ? upstreamFacts(program.running, program.removed, program.prober) : []),

@@ -75,6 +75,8 @@ export interface Connections {
   readonly accepted: number
   /** Accepted and closed at once because a limit was reached. */
   readonly dropped: number
+  /** Datagrams that were not passed on. */
+  readonly lost: number
   /** With a request in progress now. */
   readonly active: number
   /** Open between two requests now. */
@@ -113,6 +115,8 @@ export interface UpstreamFacts {
   probes(peer: Peer): readonly ProbeFacts[]
   /** `service=` of the line that a peer comes from; undefined where it has none. */
   service(peer: Peer): string | undefined
+  /** Names of its lines whose addresses are followed, lower case; none in most groups. */
+  readonly followed: readonly { readonly host: string; readonly service: string | undefined }[]
   /** How sessions are bound to its peers; undefined where they are not. */
   readonly sticky: StickyFacts | undefined
   /** Undefined where requests for which nobody is ready do not wait. */

@@ -11,6 +11,7 @@ import { unreadiness } from './health.ts'
 export const programNumbers: ReadonlyMap<string, (facts: Facts) => number | undefined> = new Map([
   ['evenkeel_connections_accepted_total', (facts: Facts) => facts.connections().accepted],
   ['evenkeel_connections_dropped_total', (facts: Facts) => facts.connections().dropped],
+  ['evenkeel_datagrams_dropped_total', (facts: Facts) => facts.connections().lost],
   ['evenkeel_connections_active', (facts: Facts) => facts.connections().active],
   ['evenkeel_connections_idle', (facts: Facts) => facts.connections().idle],
   ['evenkeel_threads', (facts: Facts) => facts.threads().running],

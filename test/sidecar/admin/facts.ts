@@ -48,6 +48,7 @@ interface GroupSketch {
   shadow?: UpstreamFacts['shadow']
   kind?: 'http' | 'stream'
   service?: UpstreamFacts['service']
+  followed?: UpstreamFacts['followed']
   sticky?: UpstreamFacts['sticky']
   queue?: UpstreamFacts['queue']
   backupSwitch?: UpstreamFacts['backupSwitch']
@@ -95,6 +96,7 @@ export function groupOf(zone: Zone, all: readonly Peer[], more: GroupSketch = {}
     probed: more.probes !== undefined,
     probes: more.probes ?? (() => []),
     service: more.service ?? (() => undefined),
+    followed: more.followed ?? [],
     sticky: more.sticky,
     queue: more.queue,
     backupSwitch: more.backupSwitch,
@@ -212,7 +214,7 @@ export function facts(over: Partial<Facts> & { groups?: readonly UpstreamFacts[]
     loadedAt: () => wall,
     model: () => ({ http: {} }),
     threads: () => ({ running: 1, replaced: 0 }),
-    connections: () => ({ accepted: 7, dropped: 1, active: 2, idle: 3 }),
+    connections: () => ({ accepted: 7, dropped: 1, lost: 4, active: 2, idle: 3 }),
     upstreams: () => groups,
     serverZones: () => new Map(),
     locationZones: () => new Map(),
