@@ -139,6 +139,25 @@ export class Selection implements Ask {
     return this.#sticky?.lost ?? false
   }
 
+  /** How many of them are left, counting peers of the group that were asked. */
+  get triesLeft(): number {
+    return Math.max(0, this.tries - this.#tried.length)
+  }
+
+  /**
+   * The same search in another form of the group, as a reload or a name that moved has left it.
+   * @returns a selection that asks nobody again whom this one has asked
+   */
+  over(group: Group): Selection {
+    const next = new Selection(group, this.call, this.#env)
+    const { peers, backups } = group.upstream
+    for (const { index, tenant } of this.#tried) {
+      const same = [...peers, ...backups].find((peer) => peer.index === index && peer.tenant === tenant)
+      if (same) next.#tried.push(same)
+    }
+    return next
+  }
+
   /** Begins again with the primaries, those of its own track first, for a request that has waited. */
   again(): void {
     this.#backup = false

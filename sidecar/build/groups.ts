@@ -86,8 +86,9 @@ export function buildGroups(
     const pool = before?.pool ?? new Pool(zone, poolOptions(block))
     pool.configure(poolOptions(block))
     pool.welcome([...peers, ...backups])
-    const group = { plan, balancing, pool, queue: queueOf(balancing.upstream, before?.queue) }
+    const group: LiveGroup = { plan, balancing, pool, queue: queueOf(balancing.upstream, before?.queue) }
     groups.set(key, group)
+    if (before !== undefined) before.successor = group
     const outgrown = outgrownBy(table, before)
     if (removed.length > 0 || twins.length > 0 || outgrown !== undefined)
       leaving.push({ group, peers: removed, twins, outgrown })

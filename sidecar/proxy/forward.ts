@@ -12,7 +12,7 @@ import { Try, type TryResult } from './attempt.ts'
 import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
-import type { PeerGroup } from './pools.ts'
+import { latest, type PeerGroup } from './pools.ts'
 import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
 import type { ProxyPass } from './route.ts'
@@ -77,7 +77,7 @@ class Run {
   readonly #head: RequestHead
   readonly #body: PeerBody
   readonly #env: ForwardEnv
-  /** Another one where a reload has changed the group while the request waited. */
+  /** Another one where the group has changed since the request came. */
   #selection: Selection
   #triesLeft: number
   #retries = 0
@@ -111,6 +111,7 @@ class Run {
       // Whoever comes while others wait goes behind them; a request that has been at a peer is no newcomer.
       if (queue === undefined || this.#firstAt !== undefined || !this.#goesBehind(queue))
         attempt = this.#selection.next()
+      if (attempt === undefined && this.#moveOn()) continue
       if (attempt === undefined && queue !== undefined && this.#mayWait) {
         const waited = await this.#wait(queue)
         if (waited === 'left') return done
@@ -201,6 +202,8 @@ class Run {
     const { upstream } = this.#group.balancing
     const now = monotonic()
     const body = this.#body
+    // Where there was nobody else to ask, there may be now.
+    if (this.#triesLeft === 0 && this.#group.successor !== undefined) this.#moveOn()
     if (result.kind === 'head') {
       attempt.peerStatus = result.head.status
       attempt.headers = result.head.headers
@@ -241,6 +244,21 @@ class Run {
     return this.#firstAt === undefined || this.#selection.denial === 'overflow'
   }
 
+  /**
+   * Goes on in the group as it is now, where peers have come and gone since the request came: while its body was read, or
+   * while others were asked.
+   */
+  #moveOn(): boolean {
+    const { balancing } = latest(this.#group)
+    if (balancing === this.#selection.group) return false
+    const { tries } = this.#exchange.settings.retry
+    const used = this.#tries() - this.#triesLeft
+    this.#selection = this.#selection.over(balancing)
+    const { triesLeft } = this.#selection
+    this.#triesLeft = tries > 0 ? Math.min(tries - used, triesLeft) : triesLeft
+    return true
+  }
+
   #goesBehind(queue: Queue): boolean {
     return queue.crowded(this.#group.balancing) && !this.#selection.lost
   }
@@ -261,7 +279,7 @@ class Run {
 
   #nobody(denial: NoPeer): Forwarded {
     const { upstream } = this.#selection.group
-    leaveUnasked(this.#exchange.call, upstream, denial, this.#detail(denial))
+    leaveUnasked(this.#exchange.call, upstream, denial, this.#detail(denial), this.#selection.stickiness)
     return { kind: 'refused', status: 502 }
   }
 

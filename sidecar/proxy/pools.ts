@@ -27,6 +27,15 @@ export interface PeerGroup {
   readonly pool: Pool
   /** Undefined where requests do not wait. */
   readonly queue?: Queue | undefined
+  /** What has come in its place, where the group is there no more in this form. */
+  successor?: PeerGroup | undefined
+}
+
+/** The form of a group that is in force. */
+export function latest(group: PeerGroup): PeerGroup {
+  let form = group
+  while (form.successor !== undefined) form = form.successor
+  return form
 }
 
 /**

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Backend, echo } from '../support/backend.ts'
-import { ask, webSocket } from '../support/client.ts'
+import { type Backend, type Exchange, echo } from '../support/backend.ts'
+import { ask, dial, webSocket } from '../support/client.ts'
 import {
   answer,
   followed,
@@ -133,4 +133,31 @@ test('probes of peers that stay notice nothing, and new peers have to pass first
   const before = peers.at(1).requests.length
   await sleep(300)
   assert.ok(peers.at(1).requests.length <= before + 1, 'a peer that is gone is still asked')
+})
+
+test('a request whose body is still coming when its peers leave goes to those that have come', async () => {
+  await using peers = await neighbours(2)
+  await dns.has('body.example', ['127.0.0.1'])
+  await using sidecar = await start(followed(dns, `body.example:${peers.port} resolve`))
+  const client = await dial(sidecar.port)
+  await client.write('POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 4\r\n\r\nbo')
+  await dns.has('body.example', ['127.0.0.2'])
+  await hasMembers(sidecar, '127.0.0.2')
+  await client.write('dy')
+  const reply = await client.reply('POST')
+  assert.deepEqual([reply.status, reply.body.toString()], [200, '2'])
+  client.close()
+})
+
+test('a request that has failed at a peer is sent again to those that have come meanwhile', async () => {
+  const { promise: asked, resolve } = Promise.withResolvers<Exchange>()
+  await using peers = await neighbours(2, [(x) => resolve(x)])
+  await dns.has('again.example', ['127.0.0.1'])
+  await using sidecar = await start(followed(dns, `again.example:${peers.port} resolve`))
+  const reply = ask(sidecar.port)
+  const exchange = await asked
+  await dns.has('again.example', ['127.0.0.2'])
+  await hasMembers(sidecar, '127.0.0.2 127.0.0.1')
+  exchange.reset()
+  assert.equal((await reply).body.toString(), '2')
 })
