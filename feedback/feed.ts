@@ -27,8 +27,11 @@ export interface RecentAttempt {
   readonly reused: boolean
   /** How many attempts the request had before. */
   readonly retry: number
+  /** `HTTP`, or what a session of `stream` runs over. */
+  readonly protocol: 'HTTP' | 'TCP' | 'UDP'
+  /** Empty of a session. */
   readonly method: string
-  /** Without the query; cut off where it is long, control characters escaped. */
+  /** Without the query; cut off where it is long, control characters escaped. Of a session, where it came in. */
   readonly path: string
   /** Empty unless it is traced and the trace is kept. */
   readonly traceId: string

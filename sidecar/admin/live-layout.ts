@@ -3,6 +3,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { RetryBudget } from '../../feedback/policy.ts'
 import type { BudgetFacts, ProbeFacts, SplitFacts, UpstreamFacts } from './facts.ts'
 import type { words } from './live-numbers.ts'
+import { type WaysLayout, waysLayout } from './live-ways.ts'
 import { retiredOf } from './retired.ts'
 import type { Change, RuntimeFacts } from './runtime-facts.ts'
 
@@ -21,8 +22,9 @@ export interface Layout {
   readonly groups: readonly GroupLayout[]
 }
 
-export interface GroupLayout {
+export interface GroupLayout extends WaysLayout {
   readonly name: string
+  readonly kind: 'http' | 'stream'
   readonly method: string
   /** Whether its only peer is asked whatever its failures. */
   readonly single: boolean
@@ -115,6 +117,7 @@ export function lookAt(
   const { kinds, locations } = budgetKinds(facts.budgets())
   const layout: GroupLayout = {
     name: upstream.name,
+    kind: upstream.kind,
     method: upstream.method,
     single: upstream.single,
     split: facts.split && splitLayout(facts.split),
@@ -129,6 +132,7 @@ export function lookAt(
     }),
     open: runtime?.zone(upstream.name) !== undefined,
     changes: changesOf(upstream.name, runtime),
+    ...waysLayout(facts),
   }
   return { layout, shown: { facts, peers, probed, probes: [...probes.keys()], budgets: kinds } }
 }

@@ -1,5 +1,5 @@
 import { mayRetry, recent } from '../../feedback/budget.ts'
-import { latencyBucketsMs } from '../../feedback/fields.ts'
+import { latencyBucketsMs, sessionBucketsMs } from '../../feedback/fields.ts'
 import type { FleetFacts } from '../../feedback/fleet/facts.ts'
 import { connsLimit, peerState, peerStates, throttle } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
@@ -46,6 +46,7 @@ export const peerColumns = [
   'passedErrors', // answers 5xx that no rule took for a failure
   'shadowPicks', // how often the method that is tried beside the group's own would have picked it
   'answering', // headers that came less attempts that ended with one; what threads held that died stays in it
+  'connectTime', // moving average, of `stream` alone; 0: none
   'waited', // for how long those without a header have waited, on average; null where the method does not note it
 ] as const
 
@@ -58,7 +59,7 @@ export const trackColumns = [
   'split', // sent there by the split, and those of them that went elsewhere
   'fallbacks',
   'ms', // time of all of them
-  'durations', // how many took how long, by `words.buckets`; the last is for longer ones
+  'durations', // how many took how long, by `words.buckets` or `words.sessionBuckets`; the last is for longer ones
 ] as const
 
 /** What is told of the last time that a probe asked a peer, in this order. */
@@ -88,6 +89,7 @@ export const words = {
   reasons: attemptReasons,
   denials: denialReasons,
   buckets: latencyBucketsMs,
+  sessionBuckets: sessionBucketsMs,
 }
 
 /** What is told of a group every second. */
@@ -197,8 +199,10 @@ function peerRow(facts: UpstreamFacts, peer: Peer, share: number, answered: Floa
     counted(zone.reasons, index),
     passedErrors(peer),
     facts.shadow?.picksOf(peer) ?? 0,
-    headers - (answered[index] ?? 0),
-    waited(peer, upstream.learning?.mode === 'header', now),
+    // How soon there is a first byte is up to the clients of sessions as well: none of them counts as waiting.
+    upstream.kind === 'stream' ? numbers.conns[index]! : headers - (answered[index] ?? 0),
+    short(numbers.connectTime[index]!),
+    waited(peer, upstream.kind === 'http' && upstream.learning?.mode === 'header', now),
   ]
 }
 

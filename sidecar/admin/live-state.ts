@@ -3,7 +3,9 @@ import type { Facts } from './facts.ts'
 import { unreadiness } from './health.ts'
 import { type GroupLayout, lookAt, type Shown } from './live-layout.ts'
 import { groupState, probeRow, words } from './live-numbers.ts'
+import { waysState } from './live-ways.ts'
 import { pageEdition } from './page.ts'
+import { type NameFacts, nameText, shownResolvers } from './resolver-facts.ts'
 import { rounded } from './tree.ts'
 
 /*
@@ -55,12 +57,21 @@ export class LiveState {
   get state(): string {
     const now = this.#facts.clock.now()
     const fleet = this.#facts.fleet()
+    const names = this.#names()
     return JSON.stringify({
       layout: this.#number,
       at: Math.round(this.#facts.clock.wall()),
       program: programState(this.#facts),
-      groups: this.#shown.map((group) => groupState(group.facts, group.peers, group.budgets, fleet, now)),
+      groups: this.#shown.map(({ facts, peers, budgets }) => ({
+        ...groupState(facts, peers, budgets, fleet, now),
+        ...waysState(facts, names, now),
+      })),
     })
+  }
+
+  #names(): ReadonlyMap<string, NameFacts> {
+    const known = shownResolvers(this.#facts.resolvers()).flatMap(({ names }) => names)
+    return new Map(known.map((about) => [nameText(about), about]))
   }
 
   /**

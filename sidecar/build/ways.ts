@@ -4,7 +4,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import { sessionKey } from '../../feedback/sessions/sessions.ts'
 import type { StickyFacts, SwitchFacts, UpstreamFacts } from '../admin/facts.ts'
 import type { Group } from '../balance/pick.ts'
-import { hasVariables } from '../config/address.ts'
+import { hasVariables, serverAddress } from '../config/address.ts'
 import type { UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import type { LiveGroup } from './groups.ts'
@@ -15,9 +15,10 @@ import { queueOptions } from './queues.ts'
 export function waysOf({
   balancing,
   plan: { block, wanted },
-}: LiveGroup): Pick<UpstreamFacts, 'service' | 'sticky' | 'queue' | 'backupSwitch'> {
+}: LiveGroup): Pick<UpstreamFacts, 'service' | 'followed' | 'sticky' | 'queue' | 'backupSwitch'> {
   return {
     service: servicesOf(block, wanted),
+    followed: followedOf(block),
     sticky: stickyFacts(block, balancing),
     queue: queueOptions(block),
     backupSwitch: switchFacts(block),
@@ -32,6 +33,13 @@ function servicesOf(block: UpstreamBlock, wanted: Plan['wanted']): UpstreamFacts
   const found = new Map<string, string | undefined>()
   for (const { name, server, line } of wanted) found.set(`${name} ${server}`, lines.get(line ?? server))
   return ({ name, server }) => found.get(`${name} ${server}`)
+}
+
+function followedOf({ servers = [] }: UpstreamBlock): UpstreamFacts['followed'] {
+  return servers.flatMap(({ address: text, resolve, service }) => {
+    const address = resolve ? serverAddress(text) : undefined
+    return address?.kind === 'tcp' ? [{ host: address.host.toLowerCase(), service }] : []
+  })
 }
 
 function stickyFacts(

@@ -44,8 +44,6 @@ function gather(hear: (batch: RecentBatch) => void): () => void {
 
 /** What people may see of an attempt. A query may carry secrets, so it is left out. */
 export function recent(call: Call, attempt: Attempt, at = Date.now()): RecentAttempt {
-  const mark = call.target.indexOf('?')
-  const path = mark < 0 ? call.target : call.target.slice(0, mark)
   return {
     at,
     upstream: attempt.upstream.name,
@@ -63,9 +61,22 @@ export function recent(call: Call, attempt: Attempt, at = Date.now()): RecentAtt
     ms: attempt.responseMs,
     reused: attempt.reused,
     retry: Math.max(0, call.attempts.lastIndexOf(attempt)),
-    method: shown(call.originalMethod ?? call.method, longestMethod),
-    path: shown(path, longestText),
+    ...askedFor(call),
     traceId: attempt.traceId,
+  }
+}
+
+function askedFor(call: Call): Pick<RecentAttempt, 'protocol' | 'method' | 'path'> {
+  const { protocol, serverAddr, serverPort, target } = call
+  if (protocol !== 'HTTP') {
+    const host = serverAddr.includes(':') && serverPort !== '' ? `[${serverAddr}]` : serverAddr
+    return { protocol, method: '', path: serverPort === '' ? host : `${host}:${serverPort}` }
+  }
+  const mark = target.indexOf('?')
+  return {
+    protocol,
+    method: shown(call.originalMethod ?? call.method, longestMethod),
+    path: shown(mark < 0 ? target : target.slice(0, mark), longestText),
   }
 }
 

@@ -18,6 +18,7 @@ const well: RecentAttempt = {
   ms: 3,
   reused: false,
   retry: 0,
+  protocol: 'HTTP',
   method: 'GET',
   path: '/',
   traceId: '',

@@ -195,6 +195,7 @@ const attempt: RecentAttempt = {
   ms: 2,
   reused: false,
   retry: 0,
+  protocol: 'HTTP',
   method: 'GET',
   path: '/',
   traceId: '',

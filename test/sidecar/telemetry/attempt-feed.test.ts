@@ -32,6 +32,17 @@ test('what is shown of an attempt has neither the query nor control characters, 
   assert.equal(detail, 'told\\x0D\\x0Aby the peer')
 })
 
+test('a session is told by what it runs over and where it came in, and asks for nothing', () => {
+  const session = (fields: Partial<Call>) => {
+    const { protocol, method, path } = recent(call('/', fields), attempt())
+    return [protocol, method, path].join(' ')
+  }
+  assert.equal(session({ protocol: 'TCP', serverAddr: '10.0.0.1', serverPort: '5432' }), 'TCP  10.0.0.1:5432')
+  assert.equal(session({ protocol: 'UDP', serverAddr: '::1', serverPort: '53' }), 'UDP  [::1]:53')
+  assert.equal(session({ protocol: 'TCP', serverAddr: 'unix:/run/a' }), 'TCP  unix:/run/a')
+  assert.equal(session({}), 'HTTP GET /')
+})
+
 test('it says which attempt of its request it was, and what came after it', () => {
   const asked = call('/')
   const first = attempt({ ending: 'error', reason: 'reset', next: true })
