@@ -17,6 +17,8 @@ export class UdpListeners implements UdpOwner {
   graceMs = 30_000
   readonly #sharing: StreamSharing
   readonly #limit: number
+  /** Most sessions of this thread. */
+  readonly #share: number
   readonly #news: StreamNews
   readonly #open = new Map<string, UdpListener>()
   readonly #sessions = new Set<UdpSession>()
@@ -28,6 +30,8 @@ export class UdpListeners implements UdpOwner {
     this.counts = sharing.tally.own
     this.#sharing = sharing
     this.#limit = limit
+    // Anybody can claim to be a thousand clients: those of TCP keep half of the room whatever comes here.
+    this.#share = Math.max(1, Math.floor(limit / 2 / sharing.threads))
     this.#news = news
   }
 
@@ -107,7 +111,8 @@ export class UdpListeners implements UdpOwner {
   admit(): number | undefined {
     const { threads, thread, tally } = this.#sharing
     const { counts } = this
-    if ((threads > 1 ? tally.all().open : counts.open) >= this.#limit) {
+    const all = threads > 1 ? tally.all().open : counts.open
+    if (all >= this.#limit || this.#sessions.size >= this.#share) {
       counts.dropped += 1
       this.#news.dropped()
       return undefined

@@ -276,9 +276,9 @@ test('peers get a PROXY header before the first datagram of a session', async ()
   assert.deepEqual(peer.came, [`${head}${ports.toString('latin1')}one`, 'two'])
 })
 
-test('beyond the limit new clients are dropped and counted, and those that are there go on', async () => {
+test('with half of the room taken new clients are dropped and counted, and those that are there go on', async () => {
   await using peer = await udpPeer((reply) => reply('x'))
-  await using side = await udpSide(udpGroup([peer]), {}, { limit: 2 })
+  await using side = await udpSide(udpGroup([peer]), { timeout: 100 }, { limit: 4 })
   await using one = await udpClient(side.port)
   await using two = await udpClient(side.port)
   await using three = await udpClient(side.port)
@@ -289,6 +289,8 @@ test('beyond the limit new clients are dropped and counted, and those that are t
   assert.equal(await one.ask('1'), 'x')
   assert.deepEqual([side.tally.own.dropped, side.tally.own.open, side.tally.own.accepted], [1, 2, 2])
   assert.equal(peer.came.join(), '1,2,1')
+  await eventually('there is room again', () => side.tally.own.open === 0)
+  assert.equal(await three.ask('3'), 'x')
 })
 
 test('after the door is closed those that are inside are served, and the socket closes with the last', async () => {

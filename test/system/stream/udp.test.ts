@@ -1,6 +1,8 @@
 // Datagrams through the real program.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../../support/free-port.ts'
@@ -137,6 +139,33 @@ test('when threads die their clients are served by others, and nothing stays cou
     })
   }
   for (const client of clients) assert.equal(await client.ask('x'), 'Ax')
+  for (const client of clients) await client[Symbol.asyncDispose]()
+})
+
+test('a flood from ever new ports takes half of the room, and leaves the rest to clients of TCP', async () => {
+  await using a = await udpPeer(named('A'))
+  await using sidecar = await start(
+    `worker_processes 1;
+     stream {
+       server { listen 127.0.0.1:PORT udp; proxy_pass ${a.address}; proxy_timeout 1s; }
+       server { listen 127.0.0.1:PORT; return "here"; }
+     }`,
+    { descriptors: 264 },
+  )
+  const clients = await Promise.all(Array.from({ length: 90 }, () => udpClient(sidecar.port)))
+  for (const client of clients) client.send('x')
+  const metric = async (name: string) =>
+    Number(
+      new RegExp(`^${name} (\\d+)$`, 'm').exec(await (await fetch(`${sidecar.admin}/metrics`)).text())![1],
+    )
+  await eventually('all came', async () => (await metric('evenkeel_connections_dropped_total')) === 40)
+  assert.equal(a.came.length, 50)
+  const socket = connect(sidecar.port, '127.0.0.1')
+  assert.equal(String(await once(socket, 'data')), 'here')
+  socket.destroy()
+  await sidecar.logged(/50 connections are open, new ones are closed at once/)
+  await eventually('their time is over', async () => (await metric('evenkeel_connections_active')) === 0)
+  assert.equal(await clients[89]!.ask('y'), 'Ay')
   for (const client of clients) await client[Symbol.asyncDispose]()
 })
 
