@@ -255,6 +255,7 @@ function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
     keepaliveRequests: settings.keepaliveRequests,
     dropUnderscores: server.dropUnderscores,
     dropInvalid: server.dropInvalid,
+    proxyProtocol: lines.some((line) => line.address === key && line.proxy_protocol === true),
     settings,
   }
 }

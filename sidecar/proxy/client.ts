@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { ProxiedAddresses } from '../../feedback/call.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { type ClientAddress, readAddress } from '../net/client-address.ts'
 import { Exchange } from './exchange.ts'
@@ -27,20 +28,30 @@ export interface Host {
   gone(client: Client): void
 }
 
+/** How a connection began. */
+export interface ClientGreeting {
+  readonly address: ClientAddress
+  readonly proxied: ProxiedAddresses | undefined
+}
+
 /** A client: its connection, and the exchange in progress on it. */
 export class Client implements ClientEvents {
   readonly connection: ClientConnection
   readonly address: ClientAddress
+  /** Undefined where no PROXY header said it. */
+  readonly proxied: ProxiedAddresses | undefined
   /** Undefined between two requests. */
   current: Exchange | undefined = undefined
   readonly #place: Place
   readonly #host: Host
 
-  constructor(socket: Socket, serial: number, place: Place, host: Host) {
+  /** @param greeting what its PROXY header said, where it began with one */
+  constructor(socket: Socket, serial: number, place: Place, host: Host, greeting?: ClientGreeting) {
     this.#place = place
     this.#host = host
+    this.proxied = greeting?.proxied
     // The socket keeps the addresses that it is asked for now: a client that resets its connection takes them with it.
-    this.address = readAddress(socket, place.spec.address)
+    this.address = greeting?.address ?? readAddress(socket, place.spec.address)
     this.connection = new ClientConnection(socket, serial, place, this)
   }
 

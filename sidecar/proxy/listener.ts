@@ -3,10 +3,13 @@ import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { type ClientCounts, Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from '../net/bind.ts'
+import { readAddress } from '../net/client-address.ts'
 import { afterReading } from '../net/late.ts'
 import { Client, type Host, type Place } from './client.ts'
 import type { Exchange } from './exchange.ts'
+import { Greeting } from './greeting.ts'
 import type { ConnectionLimits } from './http1/client-connection.ts'
+import { ungreeted } from './refusal.ts'
 import type { Settings } from './route.ts'
 
 /** One address to listen on and what its default server says of connections. */
@@ -17,6 +20,8 @@ export interface ListenSpec extends Bind, ConnectionLimits {
   readonly dropUnderscores: boolean
   /** Whether header names other than letters, digits, hyphens and underscores are dropped. */
   readonly dropInvalid: boolean
+  /** Whether each connection begins with a PROXY header. */
+  readonly proxyProtocol: boolean
   /** Settings of the default server: what holds until a location is known. */
   readonly settings: Settings
 }
@@ -65,11 +70,12 @@ export class Listeners implements Host {
   draining = false
   #open = new Map<string, Open>()
   #clients = new Set<Client>()
+  /** Connections whose PROXY header is waited for. */
+  readonly #greetings = new Map<Greeting, Open>()
   #serial: number
   #stopped = false
   #looking: NodeJS.Timeout | undefined = undefined
   #lookedAt = 0
-
   readonly #sharing: Sharing
   readonly #limit: number
   readonly #dropped: () => void
@@ -101,7 +107,7 @@ export class Listeners implements Host {
 
   /** Addresses listened on, with the port that was taken where port 0 was asked for. */
   addresses(): string[] {
-    return [...this.#open.values()].map(({ spec, server }) => {
+    return Array.from(this.#open.values(), ({ spec, server }) => {
       const address = server.address()
       if (address === null || typeof address === 'string') return spec.key
       return spec.key.replace(/:\d+$/, `:${address.port}`)
@@ -130,9 +136,8 @@ export class Listeners implements Host {
       if (old) old.spec = spec
     }
     for (const open of opened) this.#open.set(open.spec.key, open)
-    const wanted = new Set(specs.map((spec) => spec.key))
     for (const [key, open] of this.#open) {
-      if (wanted.has(key)) continue
+      if (specs.some((spec) => spec.key === key)) continue
       this.#open.delete(key)
       open.removed = true
       stopAccepting(open)
@@ -156,11 +161,13 @@ export class Listeners implements Host {
   /** Closes connections that carry no request. */
   closeIdle(): void {
     for (const { connection } of this.#clients) connection.closeIdle()
+    for (const { socket } of this.#greetings.keys()) socket.destroy()
   }
 
   /** Closes everything at once. */
   destroy(): void {
     this.stopListening()
+    for (const { socket } of this.#greetings.keys()) socket.destroy()
     for (const { connection, current } of this.#clients) {
       // It is not the client that has gone.
       if (current) current.call.denial ??= 'shutdown'
@@ -199,17 +206,40 @@ export class Listeners implements Host {
       return
     }
     this.#serial += this.#sharing.threads
-    this.#clients.add(new Client(socket, this.#serial, open, this))
     this.counts.open += 1
+    if (open.spec.proxyProtocol) this.#greet(open, socket, this.#serial)
+    else this.#clients.add(new Client(socket, this.#serial, open, this))
     if (this.#looking) return
     this.#lookedAt = monotonic()
     this.#looking = setInterval(() => afterReading(() => this.#look()), lookEveryMs).unref()
   }
 
+  /** Has the connection served once its PROXY header has been read. */
+  #greet(open: Open, socket: Socket, serial: number): void {
+    const address = readAddress(socket, open.spec.address)
+    const greeting: Greeting = new Greeting(socket, {
+      greeted: (addresses, rest) => {
+        this.#greetings.delete(greeting)
+        this.#clients.add(new Client(socket, serial, open, this, { address, proxied: addresses }))
+        if (rest) socket.unshift(rest)
+      },
+      ungreeted: (why) => this.handler.malformed(ungreeted(address, serial), open.spec.settings, why),
+      closed: () => {
+        this.#greetings.delete(greeting)
+        this.#closed()
+      },
+    })
+    this.#greetings.set(greeting, open)
+  }
+
   gone(client: Client): void {
     this.#clients.delete(client)
+    this.#closed()
+  }
+
+  #closed(): void {
     this.counts.open -= 1
-    if (this.#clients.size > 0) return
+    if (this.#clients.size + this.#greetings.size > 0) return
     clearInterval(this.#looking)
     this.#looking = undefined
   }
@@ -220,6 +250,7 @@ export class Listeners implements Host {
     this.#lookedAt = now
     if (heldUp) return
     for (const { connection } of this.#clients) connection.check(now)
+    for (const [greeting, { spec }] of this.#greetings) greeting.check(now, spec.headerTimeout)
   }
 }
 

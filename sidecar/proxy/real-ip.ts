@@ -6,7 +6,7 @@ import { plain, Trusted } from '../net/trusted.ts'
 export interface RealIpOptions {
   /** Addresses, networks (`10.0.0.0/8`), or `unix:` for clients on a Unix socket. */
   readonly from: readonly string[]
-  /** `X-Real-IP`, `X-Forwarded-For` or another field's name. */
+  /** `X-Real-IP`, `X-Forwarded-For` or another field's name, or `proxy_protocol`. */
   readonly header: string
   /** Whether to go on, from the last address of the field to the first, past trusted ones. */
   readonly recursive: boolean
@@ -21,6 +21,7 @@ export interface RealIpOptions {
 export function realIp(options: RealIpOptions): (call: Call) => void {
   const trusted = new Trusted(options.from)
   const name = options.header.toLowerCase()
+  if (name === 'proxy_protocol') return (call) => ofPrelude(call, trusted)
   return (call) => {
     // Once is enough: what was taken came from a client that is not trusted.
     if (call.remoteAddr !== call.realipRemoteAddr) return
@@ -36,6 +37,14 @@ export function realIp(options: RealIpOptions): (call: Call) => void {
       if (!options.recursive || !trusted.has(found.host)) return
     }
   }
+}
+
+/** The same from the PROXY header of the connection. */
+function ofPrelude(call: Call, trusted: Trusted): void {
+  const { proxied } = call
+  if (proxied === undefined || !trusted.has(call.realipRemoteAddr)) return
+  call.remoteAddr = proxied.addr
+  call.remotePort = proxied.port
 }
 
 /** Reads `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; the port is empty where there is none. */

@@ -1,5 +1,6 @@
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
+import type { ClientAddress } from '../net/client-address.ts'
 import { statusPhrase } from './builtin-pages.ts'
 import type { Client } from './client.ts'
 import type { Unserved } from './http1/request-head.ts'
@@ -18,6 +19,20 @@ export function refuse({ connection, address }: Client, what: Unserved): Call {
   call.status = what.status
   call.bytesSent = connection.refuse(plainResponse(what.status, what.method))
   call.endedAt = monotonic()
+  return call
+}
+
+/** The record of a connection that was to begin with a PROXY header, and did not. It gets no answer. */
+export function ungreeted({ remoteAddr, remotePort }: ClientAddress, serial: number): Call {
+  const call = new Call()
+  call.startedAt = monotonic()
+  call.method = ''
+  call.target = ''
+  call.remoteAddr = call.realipRemoteAddr = remoteAddr
+  call.remotePort = call.realipRemotePort = remotePort
+  call.connection = serial
+  call.status = 400
+  call.endedAt = call.startedAt
   return call
 }
 

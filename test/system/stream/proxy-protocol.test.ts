@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { proxyHeader } from '../../../sidecar/net/proxy-protocol.ts'
-import { type Client, dial } from '../../support/client.ts'
+import { Client, dial } from '../../support/client.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { type TcpPeer, tcpPeer } from '../../support/tcp-peer.ts'
 import { until } from '../../support/until.ts'
@@ -22,6 +22,18 @@ before(async () => {
       server { listen 127.0.0.1:PORT proxy_protocol; proxy_pass ${peer.address}; }
       server { listen 127.0.0.1:PORT2 proxy_protocol; proxy_pass ${peer.address}; set_real_ip_from 127.0.0.0/8; proxy_protocol on; }
       server { listen 127.0.0.1:PORT3; proxy_pass ${peer.address}; proxy_protocol v2; }
+    }
+    http {
+      server {
+        listen 127.0.0.1:PORT4 proxy_protocol;
+        client_header_timeout 600ms;
+        location / { return 200 "$remote_addr:$remote_port [$proxy_protocol_addr] $realip_remote_addr"; }
+        location /real {
+          set_real_ip_from 127.0.0.1;
+          real_ip_header proxy_protocol;
+          return 200 "$remote_addr:$remote_port $proxy_protocol_server_addr:$proxy_protocol_server_port $realip_remote_addr";
+        }
+      }
     }`)
 })
 
@@ -123,4 +135,37 @@ test('what is no header, or is not whole in time, ends the session with 400', as
     /\[info\] .* client sent no PROXY header that can be read: broken PROXY header, client: 127\.0\.0\.1, server: 127/,
   )
   await sidecar.logged(/\[info\] .* client timed out while sending its PROXY header/)
+})
+
+test('requests may come on a connection that begins with a PROXY header too', async () => {
+  for (const version of ['v1', 'v2'] as const) {
+    const client = await dial(sidecar.ports['PORT4']!)
+    const header = proxyHeader(version, from)
+    await client.write(header.subarray(0, 3))
+    await client.write(Buffer.concat([header.subarray(3), Client.bytes('/')]))
+    const own = `127.0.0.1:${client.socket.localPort}`
+    assert.equal((await client.reply()).text, `${own} [192.0.2.1] 127.0.0.1`)
+    assert.equal((await client.ask('/real')).text, '192.0.2.1:4711 198.51.100.2:443 127.0.0.1')
+    client.end()
+    assert.equal(await client.closed, 'fin')
+  }
+  const unknown = await dial(sidecar.ports['PORT4']!)
+  await unknown.write('PROXY UNKNOWN\r\n')
+  assert.equal((await unknown.ask('/real')).text, `127.0.0.1:${unknown.socket.localPort} : 127.0.0.1`)
+  unknown.end()
+})
+
+test('a request without the header that is expected gets no answer', async () => {
+  const count = () => sidecar.stdout.split('"status":400').length
+  const before = count()
+  const refused = async (bytes: Buffer | string) => {
+    const client = await dial(sidecar.ports['PORT4']!)
+    await client.write(bytes)
+    assert.ok(await client.closed)
+    assert.equal(client.inbox.total, 0)
+    client.close()
+  }
+  await Promise.all([Client.bytes('/'), 'PROXY ', ''].map(refused))
+  await until(() => count() === before + 3)
+  await sidecar.logged(/client sent no request that can be served: PROXY header not complete in time/)
 })
