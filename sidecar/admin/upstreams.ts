@@ -103,12 +103,17 @@ async function grant(
     return refuse(reply, { ok: false, status: 503, error: 'groups cannot be changed here' })
   }
   const name = nameIn(request)
-  const granted = await ask(runtime, name, request.socket.remoteAddress ?? 'unix:')
+  const granted = await ask(runtime, name, whoAsks(request))
   if (!granted.ok) return refuse(reply, granted)
   const group = find(facts, name)
   const about = new Set(granted.peers)
   const { peers = [], changes = [] } = group === undefined ? {} : shownGroup(group, facts, about)
   return fresh(reply).send({ ok: true, changed: granted.changed, upstream: name, peers, changes })
+}
+
+/** An IPv4 address as such, also where the listener is IPv6. */
+function whoAsks({ socket }: FastifyRequest): string {
+  return (socket.remoteAddress ?? 'unix:').replace(/^::ffff:(?=\d+\.)/, '')
 }
 
 function fresh(reply: FastifyReply): FastifyReply {

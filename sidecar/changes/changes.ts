@@ -1,6 +1,7 @@
 import type { Wanted } from '../../feedback/carry.ts'
 import type { ServerOptions } from '../../feedback/peer.ts'
 import type { Change, ChangeKind, PeerOrder } from '../admin/runtime-facts.ts'
+import { formatAddress, serverAddress } from '../config/address.ts'
 import type { ServerLine, UpstreamBlock } from '../config/model.ts'
 
 /** A group as the file, or DNS, has it. */
@@ -213,7 +214,10 @@ function refutation(change: Made, plan: Written, others: readonly Made[]): strin
   const own = plan.block.servers ?? []
   if (kind === 'added') {
     const names = new Set([change.target, ...(peers ?? []).map(({ name }) => name)])
-    return own.some(({ address }) => names.has(address)) ? 'the file has it now' : undefined
+    const has = own.some(
+      ({ address }) => names.has(address) || names.has(formatAddress(serverAddress(address))),
+    )
+    return has ? 'the file has it now' : undefined
   }
   const about = (kind === 'removed' ? own : linesOf(plan, others)).filter(({ address }) =>
     lines.includes(address),

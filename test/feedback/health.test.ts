@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { downtime, exclusion, fail, peerState, succeed, throttle, usable } from '../../feedback/health.ts'
+import {
+  downtime,
+  exclusion,
+  fail,
+  forgive,
+  peerState,
+  succeed,
+  throttle,
+  usable,
+} from '../../feedback/health.ts'
 import { begin } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -346,4 +355,36 @@ test('says of a failure or success whether the peer was set aside or taken back 
   clock.move(1000)
   begin(new Attempt(upstream, peer, 0, ''), clock.now())
   assert.deepEqual([succeed(peer, clock.now()), succeed(peer, clock.now())], [true, false])
+})
+
+test('a peer that is forgiven is as if it had not failed: picked at once, with all of its weight', () => {
+  const { upstream, peer, clock } = pair({ weight: 8, max_fails: 2, fail_timeout: 10_000 })
+  for (let i = 0; i < 2; i += 1) attempted(upstream, peer, 'error', clock.now())
+  assert.deepEqual([usable(peer, false, clock.now()), peerState(peer, clock.now())], [false, 'unavailable'])
+  clock.move(500)
+  forgive(peer, clock.now())
+  assert.deepEqual([usable(peer, false, clock.now()), peerState(peer, clock.now())], [true, 'up'])
+  const { effectiveWeight, fails } = peer.zone.peers
+  assert.deepEqual([effectiveWeight[peer.index], fails[peer.index], downtime(peer, clock.now())], [8, 0, 500])
+  attempted(upstream, peer, 'error', clock.now())
+  assert.equal(fails[peer.index], 1)
+})
+
+test('a peer that is forgiven comes back step by step under slow_start, and only where it was set aside', () => {
+  const { upstream, peer, clock } = pair({ max_fails: 2, slow_start: 1000 })
+  attempted(upstream, peer, 'error', clock.now())
+  clock.move(1000)
+  forgive(peer, clock.now())
+  assert.equal(throttle(peer, clock.now()), 1)
+  for (let i = 0; i < 2; i += 1) attempted(upstream, peer, 'error', clock.now())
+  forgive(peer, clock.now())
+  clock.move(250)
+  assert.deepEqual([usable(peer, false, clock.now()), throttle(peer, clock.now())], [true, 0.25])
+})
+
+test('what probes and agents have found of a peer is not forgiven', () => {
+  const { peer, clock } = pair({ max_fails: 1 })
+  peer.zone.peers.barred[peer.index] = 3
+  forgive(peer, clock.now())
+  assert.equal(exclusion(peer, false, clock.now()), 'unhealthy')
 })

@@ -70,7 +70,7 @@ class Ground {
     method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'PUT',
     url: string,
     payload?: unknown,
-    options: Partial<AdminOptions> & { headers?: Record<string, string> } = {},
+    options: Partial<AdminOptions> & { headers?: Record<string, string>; from?: string } = {},
   ) {
     const from = facts({
       runtime: () => this.runtime,
@@ -81,11 +81,12 @@ class Ground {
           upstream,
         })),
     })
-    const { headers = {}, ...rest } = options
+    const { headers = {}, from: remoteAddress = '127.0.0.1', ...rest } = options
     const app = adminApp(from, { readonly: false, local: true, unix: false, report: assert.fail, ...rest })
     const request: InjectOptions = {
       method,
       url,
+      remoteAddress,
       headers: { 'content-type': 'application/json', ...headers },
     }
     if (payload !== undefined) request.payload = JSON.stringify(payload)
@@ -132,6 +133,16 @@ test('PATCH of a peer says what is in force now, and is told to the log with who
     'upstream "app": max_conns of 127.0.0.1:8081 is 10, where the file says 0, by 127.0.0.1',
   ])
   assert.equal(ground.refreshes, 1)
+})
+
+test('who asks over IPv6 from an IPv4 address is known by that', async () => {
+  const ground = new Ground()
+  await ground.ask('PATCH', state, { weight: 2 }, { from: '::ffff:10.1.2.3' })
+  await ground.ask('PATCH', state, { weight: 3 }, { from: '2001:db8::1' })
+  assert.deepEqual(
+    ground.lines.map((line) => line.replace(/.* by /, '')),
+    ['10.1.2.3', '2001:db8::1'],
+  )
 })
 
 test('what is so already is answered, and nothing is done', async () => {

@@ -334,6 +334,14 @@ test('an added peer is the file’s once that has it', async () => {
   })
 })
 
+test('an added peer is the file’s in whatever way that writes its address', async () => {
+  const story = await new Story().add({ server: '127.0.0.1:80' })
+  assert.deepEqual(story.reload(`${three} server 127.0.0.1;`), {
+    peers: '8081 weight=5, 8082, 8083 down, 127.0.0.1:80',
+    why: ['the file has it now'],
+  })
+})
+
 test('what was changed of an added peer stays where the file agrees with what was added', async () => {
   const story = await new Story().add({ server: '127.0.0.1:8084', weight: 2 })
   story.change('127.0.0.1:8084', { state: 'drain', weight: 3 })

@@ -7,7 +7,7 @@ import { type Backend, Backends } from '../../support/backend.ts'
 import { clean, picture, soon, visit } from '../../support/browser.ts'
 import { change } from '../../support/changing.ts'
 import { launchChromium } from '../../support/chromium.ts'
-import { excess, faint, misreferred, nameless } from '../../support/page-checks.js'
+import { excess, faint, focused, misreferred, nameless } from '../../support/page-checks.js'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { until } from '../../support/until.ts'
 
@@ -75,6 +75,10 @@ test('a peer is drained, gets another weight and limit, and all of it is taken b
   await picture(page, 'changes')
   assert.equal(await page.evaluate(excess), 0)
   for (const check of [faint, nameless, misreferred]) assert.deepEqual(await page.evaluate(check), [])
+  await page.setViewportSize({ width: 390, height: 800 })
+  assert.equal(await page.evaluate(excess), 0)
+  await picture(page, 'changes-narrow')
+  await page.setViewportSize({ width: 1440, height: 900 })
 
   await list.getByRole('button', { name: /^Take back: .* weight is 7/ }).click()
   await watched
@@ -199,5 +203,63 @@ test('what others change is shown within a second, in the configuration too, and
   await watched.row(server).getByText('added').waitFor(soon)
   await page.locator('#group-demo .changes li', { hasText: `${server} is added` }).waitFor(soon)
   assert.equal(await page.locator('img:not(.brand img)').count(), 0)
+  clean(watched)
+})
+
+test('all of it can be done with the keyboard, and nothing is changed by a key alone', async () => {
+  await using sidecar = await start(config())
+  const watched = await visit(browser, sidecar.admin)
+  const { page } = watched
+  const { keyboard } = page
+  await watched.row(a.address).first().waitFor(soon)
+  await keyboard.press('j')
+  await keyboard.press('Enter')
+  const fields = page.getByRole('group', { name: `Change ${a.address}` })
+  await fields.waitFor(soon)
+  const focus = async () => (await page.evaluate(focused)).name
+  const tabTo = async (wanted: RegExp) => {
+    for (let i = 0; i < 60; i += 1) {
+      if (wanted.test(await focus())) return
+      await keyboard.press('Tab')
+    }
+    assert.fail(`the focus does not come to ${wanted}`)
+  }
+  await tabTo(/BUTTON Drain/)
+  assert.equal((await held(sidecar, a.address)).state, 'up')
+  await keyboard.press('Space')
+  await watched.row(a.address).first().getByText('set drain, file: up').waitFor(soon)
+  await tabTo(/BUTTON Remove/)
+  await keyboard.press('Enter')
+  const question = page.getByRole('dialog', { name: `Remove ${a.address} from demo?` })
+  await question.waitFor(soon)
+  await keyboard.press('Escape')
+  await question.waitFor({ state: 'detached', ...soon })
+  assert.match(await focus(), /BUTTON Remove/, 'the focus is where it was')
+  await tabTo(/Take back: /)
+  await keyboard.press('Enter')
+  await watched
+    .row(a.address)
+    .first()
+    .getByText('set drain')
+    .waitFor({ state: 'hidden', ...soon })
+  clean(watched)
+})
+
+test('all addresses of a name are changed together where that is wanted', async () => {
+  const port = Number(a.address.split(':')[1])
+  await using sidecar = await start(config().replace(a.address, `localhost:${port}`))
+  const watched = await visit(browser, sidecar.admin)
+  const { page } = watched
+  const fields = await controls(page, a.address)
+  await fields.getByRole('checkbox', { name: `all addresses of localhost:${port}` }).check()
+  await fields.getByRole('button', { name: 'Drain' }).click()
+  const all = `all of localhost:${port}: state is drain; the file says up`
+  await page.locator('#group-demo .changes li', { hasText: all }).waitFor(soon)
+  await watched.row(a.address).first().getByText('set drain, file: up').waitFor(soon)
+  await fields.getByRole('button', { name: 'Take back', exact: true }).click()
+  await page
+    .locator('#group-demo .changes li')
+    .first()
+    .waitFor({ state: 'detached', ...soon })
   clean(watched)
 })
