@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import type { Address } from '../../feedback/peer.ts'
+import { reset } from '../net/reset.ts'
 
 /** Who is told of what happens on a socket. */
 export interface SocketOwner {
@@ -104,7 +105,5 @@ export function breakOff(socket: Socket, flush: boolean): void {
     socket.write('', () => breakOff(socket, false))
     return
   }
-  // Unix sockets know no reset, and what is not connected needs none.
-  if (socket.connecting || socket.remoteAddress === undefined) socket.destroy()
-  else socket.resetAndDestroy()
+  reset(socket)
 }

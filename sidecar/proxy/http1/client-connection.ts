@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../../feedback/clock.ts'
+import { reset } from '../../net/reset.ts'
 import { extensionsTooLong } from './body-decoder.ts'
 import { ClientRequest } from './client-request.ts'
 import { ClientResponse } from './client-response.ts'
@@ -137,7 +138,7 @@ export class ClientConnection {
   cut(): void {
     const response = this.#response
     // A body that ends with the connection looks whole after an orderly close: only a reset tells.
-    if (response?.untilClose && !response.finished) this.socket.resetAndDestroy()
+    if (response?.untilClose && !response.finished) reset(this.socket)
     else this.socket.destroy()
   }
 

@@ -46,6 +46,19 @@ test('a client of HTTP/1.0 that takes too long to read is told by a reset that i
   await it.settle(1, { seen: false })
 })
 
+test('a client on a Unix socket, which knows no reset, loses its connection with the rest of its answer', async () => {
+  await using peer = await endless(5)
+  await using sidecar = await start(
+    `http { server { listen unix:front.sock; location / { proxy_pass http://${peer.address}; } } }`,
+  )
+  const client = await dial(`${sidecar.folder}/front.sock`)
+  await client.write(Client.bytes('/', { version: '1.0' }))
+  await client.inbox.until('xxxxx')
+  client.end()
+  await client.closed
+  await sidecar.logged(/"status":499/)
+})
+
 for (const [what, signal] of [
   ['a program that is stopped at once', 'SIGINT'],
   ['a drain that takes too long', 'SIGTERM'],
