@@ -79,7 +79,11 @@ export function udpClient(
 }
 
 /** One question from a port of its own. */
-export async function askOnce(port: number, datagram: string, withinMs?: number): Promise<string> {
+export async function askOnce(
+  port: number,
+  datagram: string | Uint8Array,
+  withinMs?: number,
+): Promise<string> {
   await using client = await udpClient(port)
   return await client.ask(datagram, withinMs)
 }

@@ -2,9 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { decode, encode } from 'dns-packet'
 import { freePort } from '../../support/free-port.ts'
 import { eventually } from '../../support/invariants.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
@@ -337,4 +339,31 @@ test('probes over UDP take out a peer that is gone, and bring it back', async ()
   await sidecar.logged(/is unhealthy: probe "alive" failed 2 times/)
   const [, gone] = await peersOf(sidecar)
   assert.ok(gone!.health.probes!.count > 2)
+})
+
+test('the configuration of the guide keeps to name servers that answer', async () => {
+  const text = readFileSync(new URL('../../../docs/udp.md', import.meta.url), 'utf8')
+  const [, guide = ''] = /```nginx\n(.*?)```/s.exec(text) ?? []
+  const answer = (reply: Reply, datagram: Buffer) => {
+    const { id, questions = [] } = decode(datagram)
+    reply(encode({ type: 'response', id: id ?? 0, questions }))
+  }
+  await using good = await udpPeer(answer)
+  let broken = true
+  await using bad = await udpPeer((reply, datagram) => (broken ? reply('?') : answer(reply, datagram)))
+  const configuration = guide
+    .replace('10.0.0.11:53', good.address)
+    .replace('10.0.0.12:53', bad.address)
+    .replace('listen 53', 'listen 127.0.0.1:PORT')
+    .replace('interval=2s', 'interval=20ms')
+    .replace('timeout=1s', 'timeout=100ms')
+    .replace('upstream dns', 'upstream u')
+    .replace('proxy_pass dns', 'proxy_pass u')
+  await using sidecar = await start(configuration)
+  await eventually('the other one is out', async () => (await states(sidecar)) === 'up unhealthy')
+  const question = encode({ type: 'query', id: 7, questions: [{ type: 'A', name: 'shop.example' }] })
+  const said = decode(Buffer.from(await askOnce(sidecar.port, question), 'latin1'))
+  assert.deepEqual([said.id, said.type, said.questions?.[0]?.name], [7, 'response', 'shop.example'])
+  broken = false
+  await eventually('it is in', async () => (await states(sidecar)) === 'up up')
 })
