@@ -24,12 +24,26 @@ export class SessionBook {
   /** Label of the group, for people. */
   readonly group: string
   readonly rules: SessionRules
-  readonly table: Sessions
+  readonly #table: Sessions
+  /** The group's book after a reload. */
+  #successor: SessionBook | undefined
 
   constructor(group: string, rules: SessionRules, table: Sessions) {
     this.group = group
     this.rules = rules
-    this.table = table
+    this.#table = table
+  }
+
+  /** Where its sessions are now: what has begun before a reload may end long after it. */
+  get table(): Sessions {
+    let book: SessionBook = this
+    while (book.#successor !== undefined) book = book.#successor
+    return book.#table
+  }
+
+  /** From now on its sessions are in the table of another one. */
+  follow(successor: SessionBook): void {
+    this.#successor = successor
   }
 
   /** The key of the session that a request says it is of; undefined: of none. */

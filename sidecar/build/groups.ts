@@ -90,6 +90,7 @@ export function buildGroups(
     groups.set(key, group)
     if (before !== undefined) before.successor = group
     const outgrown = outgrownBy(table, before)
+    if (outgrown !== undefined) before!.balancing.upstream.sessions!.follow(balancing.upstream.sessions!)
     if (removed.length > 0 || twins.length > 0 || outgrown !== undefined)
       leaving.push({ group, peers: removed, twins, outgrown })
   }
