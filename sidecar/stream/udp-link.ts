@@ -30,6 +30,8 @@ const ownErrors = new Set(['EMSGSIZE', 'ENOBUFS', 'ENOMEM', 'EAGAIN'])
  */
 export class UdpLink {
   readonly #socket: Socket
+  readonly #host: string
+  readonly #port: number
   readonly #owner: LinkOwner
   #open = true
   /** Whether anything may be sent. */
@@ -39,6 +41,8 @@ export class UdpLink {
 
   /** @param host an IP address */
   constructor(host: string, port: number, owner: LinkOwner) {
+    this.#host = host
+    this.#port = port
     this.#owner = owner
     const socket = udpSocket(isIPv6(host) ? 6 : 4)
     this.#socket = socket
@@ -49,11 +53,19 @@ export class UdpLink {
     socket.on('message', (datagram) => {
       if (this.#open) owner.answered(datagram)
     })
-    socket.connect(port, host, (error?: Error) => {
-      if (!this.#open) return
-      this.connected = error === undefined
-      if (error === undefined) owner.connected()
-      else owner.broken(error)
+  }
+
+  /** Begins. The owner may be told at once that it is broken. */
+  open(): void {
+    const socket = this.#socket
+    // Before it connects, which Node would put off for ever where there is no descriptor, and the close with it.
+    socket.bind(0, () => {
+      socket.connect(this.#port, this.#host, (error?: Error) => {
+        if (!this.#open) return
+        this.connected = error === undefined
+        if (error === undefined) this.#owner.connected()
+        else this.#owner.broken(error)
+      })
     })
   }
 

@@ -50,6 +50,16 @@ export class UdpListener implements UdpSide {
     return this.#owner.graceMs
   }
 
+  /** Whether its socket is closed, for good. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /** Serves new clients again, after `stop`. */
+  resume(): void {
+    this.#open = true
+  }
+
   /** Serves no new clients. The sessions that there are go on, and the socket is closed after the last. */
   stop(): void {
     this.#open = false

@@ -69,6 +69,11 @@ export class UdpSession implements LinkOwner, Dated {
     if (this.#course.full) this.#unbind()
   }
 
+  /** Whether its client's datagrams come to that listener. */
+  isOf(side: UdpSide): boolean {
+    return side === this.#side
+  }
+
   /** Whether the session is with one of these peers. */
   isWith(peers: readonly Peer[]): boolean {
     const peer = this.#attempt?.peer
@@ -189,6 +194,7 @@ export class UdpSession implements LinkOwner, Dated {
     const { address } = attempt.peer
     if (address.kind === 'tcp') {
       this.#link = new UdpLink(address.host, address.port, this)
+      this.#link.open()
       return
     }
     const detail = 'datagrams cannot be sent to a Unix-domain socket'

@@ -10,6 +10,11 @@ import { Watch } from './watch.ts'
 
 /** A session in which nothing has passed for so long, milliseconds, is not waited for at the end of the program. */
 const quietMs = 1000
+/**
+ * How long sessions have whose address is listened on no more, milliseconds: an answer may be under way. They share its
+ * socket, and the address is to be free for others.
+ */
+const partingMs = 1000
 
 /** The UDP side of `stream`: all addresses that datagrams come to in this thread. */
 export class UdpListeners implements UdpOwner {
@@ -21,6 +26,8 @@ export class UdpListeners implements UdpOwner {
   readonly #share: number
   readonly #news: StreamNews
   readonly #open = new Map<string, UdpListener>()
+  /** Those whose address is listened on no more, with their last sessions. */
+  readonly #leaving = new Map<string, UdpListener>()
   readonly #sessions = new Set<UdpSession>()
   readonly #watch = new Watch(this.#sessions)
   #stopped = false
@@ -42,15 +49,15 @@ export class UdpListeners implements UdpOwner {
 
   /**
    * Listens on what is wanted: new addresses are opened first, those that stay are left alone, and those that are gone
-   * take no new clients; their sessions go on. When one cannot be opened, everything stays as it was. Datagrams that
-   * come before `use` are lost.
+   * take no new clients; their sessions end within a second. When one cannot be opened, everything stays as it was.
+   * Datagrams that come before `use` are lost.
    * @throws ListenError
    */
   async apply(binds: readonly UdpBind[]): Promise<void> {
     const opened: UdpListener[] = []
     try {
       for (const bind of binds) {
-        if (this.#open.has(bind.key)) continue
+        if (this.#open.has(bind.key) || this.#returns(bind.key)) continue
         const socket = await bindUdp(bind, this.#sharing.threads > 1)
         opened.push(new UdpListener(bind, socket, this))
       }
@@ -63,10 +70,35 @@ export class UdpListeners implements UdpOwner {
     for (const [key, listener] of this.#open) {
       if (wanted.has(key)) continue
       this.#open.delete(key)
-      listener.stop()
+      this.#leave(listener)
+    }
+    for (const [key, listener] of this.#leaving) {
+      if (listener.closed) this.#leaving.delete(key)
+      else if (wanted.has(key)) {
+        this.#leaving.delete(key)
+        this.#open.set(key, listener)
+        listener.resume()
+      }
     }
     // The end may have come while it was opened.
     if (this.#stopped) this.stopListening()
+  }
+
+  /** Whether the address was given up a moment ago, and its socket is still there. */
+  #returns(key: string): boolean {
+    return this.#leaving.get(key)?.closed === false
+  }
+
+  #leave(listener: UdpListener): void {
+    listener.server = undefined
+    listener.stop()
+    if (!listener.closed) this.#leaving.set(listener.bind.key, listener)
+    const now = monotonic()
+    for (const session of this.#sessions) {
+      if (!session.isOf(listener)) continue
+      if (session.quiet(now, quietMs)) session.end()
+      else session.endLater(partingMs)
+    }
   }
 
   /** Has new sessions served so from now on; those that there are go on as they began. @param servers by address */
