@@ -6,7 +6,7 @@ import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/pick.ts'
 import type { HttpBlock, LocationBlock, UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
-import { type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
+import { type Forms, type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
 import { buildGroup } from './balancing.ts'
 import type { Memory } from './memory.ts'
 import type { Plan } from './plans.ts'
@@ -86,9 +86,11 @@ export function buildGroups(
     const pool = before?.pool ?? new Pool(zone, poolOptions(block))
     pool.configure(poolOptions(block))
     pool.welcome([...peers, ...backups])
-    const group: LiveGroup = { plan, balancing, pool, queue: queueOf(balancing.upstream, before?.queue) }
+    const forms: Forms = before?.forms ?? { latest: undefined }
+    const queue = queueOf(balancing.upstream, before?.queue)
+    const group: LiveGroup = { plan, balancing, pool, queue, forms }
+    forms.latest = group
     groups.set(key, group)
-    if (before !== undefined) before.successor = group
     const outgrown = outgrownBy(table, before)
     if (outgrown !== undefined) before!.balancing.upstream.sessions!.follow(balancing.upstream.sessions!)
     if (removed.length > 0 || twins.length > 0 || outgrown !== undefined)

@@ -203,7 +203,7 @@ class Run {
     const now = monotonic()
     const body = this.#body
     // Where there was nobody else to ask, there may be now.
-    if (this.#triesLeft === 0 && this.#group.successor !== undefined) this.#moveOn()
+    if (this.#triesLeft === 0 && latest(this.#group) !== this.#group) this.#moveOn()
     if (result.kind === 'head') {
       attempt.peerStatus = result.head.status
       attempt.headers = result.head.headers

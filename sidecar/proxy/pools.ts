@@ -27,15 +27,21 @@ export interface PeerGroup {
   readonly pool: Pool
   /** Undefined where requests do not wait. */
   readonly queue?: Queue | undefined
-  /** What has come in its place, where the group is there no more in this form. */
-  successor?: PeerGroup | undefined
+  /** Of all its forms one after the other; undefined: it has this one for good. */
+  readonly forms?: Forms | undefined
+}
+
+/**
+ * Which form of a group is in force. All of them know this, and none knows another: a tunnel that holds an early one for
+ * days is not to hold all that came after it.
+ */
+export interface Forms {
+  latest: PeerGroup | undefined
 }
 
 /** The form of a group that is in force. */
 export function latest(group: PeerGroup): PeerGroup {
-  let form = group
-  while (form.successor !== undefined) form = form.successor
-  return form
+  return group.forms?.latest ?? group
 }
 
 /**
