@@ -75,8 +75,10 @@ export interface ProxyAddress {
   /** The host alone: lower case, IPv6 without its brackets; the path for a Unix socket. */
   readonly host: string
   readonly unix: boolean
-  /** Undefined when not written, which for a peer means 80. */
+  /** Undefined when not written, which for a peer means 80, or 443 with TLS. */
   readonly port: number | undefined
+  /** Whether TLS is spoken there: `https`, `grpcs`. */
+  readonly secure: boolean
   /** From the first `/` or `?` on; undefined when there is none. */
   readonly uri: string | undefined
 }
@@ -91,26 +93,51 @@ export function hasVariables(text: string): boolean {
  * @throws Fault with nginx's text
  */
 export function proxyAddress(text: string): ProxyAddress {
-  const scheme = /^(https?):\/\//i.exec(text)
+  const scheme = /^http(s?):\/\//i.exec(text)
   if (scheme === null) throw new Fault('invalid URL prefix')
-  if (scheme[1]!.toLowerCase() === 'https') {
-    throw new Fault(`"https" scheme in "proxy_pass" directive is not supported yet`)
-  }
+  const secure = scheme[1] !== ''
   const rest = text.slice(scheme[0].length)
   if (/^unix:/i.test(rest)) {
     const end = rest.indexOf(':', 5)
     const path = rest.slice(5, end < 0 ? undefined : end)
     if (path === '') throw new Fault(`no path in the unix domain socket in upstream "${rest}"`)
     const uri = end < 0 ? undefined : rest.slice(end + 1)
-    return { authority: `unix:${path}`, host: path, unix: true, port: undefined, uri: uri || undefined }
+    return { ...unixHost(path), secure, uri: uri || undefined }
   }
   const end = rest.search(/[/?]/)
-  const authority = end < 0 ? rest : rest.slice(0, end)
-  const { host, port } = hostAndPort(authority, 'upstream')
-  if (host === '') throw new Fault(`no host in upstream "${rest}"`)
-  if (port === 0) throw new Fault(`invalid port in upstream "${authority}"`)
   const uri = end < 0 ? undefined : rest.slice(end)
-  return { authority, host: host.toLowerCase(), unix: false, port, uri }
+  return { ...tcpHost(end < 0 ? rest : rest.slice(0, end), rest), secure, uri }
+}
+
+/**
+ * The same of `grpc_pass`: `grpc://`, `grpcs://` or nothing, and an address without a path.
+ * @throws Fault with nginx's text
+ */
+export function grpcAddress(text: string): ProxyAddress {
+  const scheme = /^grpc(s?):\/\//i.exec(text)
+  const secure = scheme !== null && scheme[1] !== ''
+  const rest = text.slice(scheme?.[0].length ?? 0)
+  if (/^unix:/i.test(rest)) {
+    const path = rest.slice(5)
+    if (path === '') throw new Fault(`no path in the unix domain socket in upstream "${rest}"`)
+    return { ...unixHost(path), secure, uri: undefined }
+  }
+  if (/[/?]/.test(rest)) throw new Fault(`invalid host in upstream "${rest}"`)
+  return { ...tcpHost(rest, rest), secure, uri: undefined }
+}
+
+type PassHost = Omit<ProxyAddress, 'secure' | 'uri'>
+
+function unixHost(path: string): PassHost {
+  return { authority: `unix:${path}`, host: path, unix: true, port: undefined }
+}
+
+/** @param whole what a message repeats where there is no host */
+function tcpHost(authority: string, whole: string): PassHost {
+  const { host, port } = hostAndPort(authority, 'upstream')
+  if (host === '') throw new Fault(`no host in upstream "${whole}"`)
+  if (port === 0) throw new Fault(`invalid port in upstream "${authority}"`)
+  return { authority, host: host.toLowerCase(), unix: false, port }
 }
 
 /** How a location is chosen. */

@@ -28,14 +28,18 @@ export function fromWords(directive: Directive, words: readonly string[], found:
       throw new Fault(wrongCount(directive))
     return fromInner(directive, name, (inner) => fromWords(inner, rest, found))
   }
-  if (directive.split) return fromParts(directive, directive.split(words), found)
   const shape = shapeOf(directive.args)
   const literal = words.length === 1 ? shape.anyOf?.find((option) => option.const === words[0]) : undefined
+  if (directive.split && !literal) return fromParts(directive, directive.split(words), found)
   const object = objectShape(directive)
   if (object && !literal) return fromParts(directive, partsOf(directive, object, words), found)
   if (shape.type === 'array') {
     if (words.length === 0) throw new Fault(wrongCount(directive))
-    const items = words.map((word) => scalar(directive, shape.items!, word))
+    const ignored = words.filter((word) => directive.ignored?.includes(word))
+    found.ignored.push(...ignored)
+    const items = words
+      .filter((word) => !ignored.includes(word))
+      .map((word) => scalar(directive, shape.items!, word))
     return tidied(directive, shape.items!.enum ? distinct(items, found) : items)
   }
   if (words.length !== 1) throw new Fault(wrongCount(directive))

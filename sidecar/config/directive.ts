@@ -49,7 +49,7 @@ export interface Directive<S extends TSchema = TSchema> {
   readonly method?: true
   /** Nothing obeys it, or these of its arguments, so far: read, checked, kept, and named in a notice. */
   readonly unheeded?: true | readonly string[]
-  /** Arguments that are accepted, have no effect and are named in a notice. */
+  /** Arguments, or words of a list, that are accepted, left out and named in a notice. */
   readonly ignored?: readonly string[]
   /** Arguments that are refused by name. */
   readonly later?: readonly string[]

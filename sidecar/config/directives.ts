@@ -2,12 +2,16 @@ import type { Block, Context, Directive } from './directive.ts'
 import { blocks } from './directives/blocks.ts'
 import { clientDirectives } from './directives/client.ts'
 import { fleetDirectives } from './directives/fleet.ts'
+import { grpcDirectives } from './directives/grpc.ts'
+import { http2Directives } from './directives/http2.ts'
 import { mainDirectives } from './directives/main.ts'
 import { probeDirectives } from './directives/probe.ts'
 import { proxyDirectives } from './directives/proxy.ts'
 import { responseDirectives } from './directives/response.ts'
 import { condition, stepDirectives } from './directives/steps.ts'
 import { streamDirectives } from './directives/stream.ts'
+import { tlsPeerDirectives } from './directives/tls-peer.ts'
+import { tlsServerDirectives } from './directives/tls-server.ts'
 import { upstreamDirectives } from './directives/upstream.ts'
 
 /** The table: every directive that has a meaning here, by area. Both syntaxes and all that is generated read it. */
@@ -17,6 +21,10 @@ export const areas = [
   { title: 'Responses and logs', directives: responseDirectives },
   { title: 'Groups', directives: upstreamDirectives },
   { title: 'Peers', directives: proxyDirectives },
+  { title: 'TLS of clients', directives: tlsServerDirectives },
+  { title: 'TLS of peers', directives: tlsPeerDirectives },
+  { title: 'HTTP/2', directives: http2Directives },
+  { title: 'gRPC', directives: grpcDirectives },
   { title: 'Streams', directives: streamDirectives },
   { title: 'Fleet', directives: fleetDirectives },
   { title: 'Probes', directives: probeDirectives },

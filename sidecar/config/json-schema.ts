@@ -205,9 +205,9 @@ function valueSchema(shape: Shape): Schema {
   }
 }
 
-/** `1.0` without quotes is a number in YAML. */
+/** `1.0` or `2` without quotes is a number in YAML. */
 function numberOf(word: unknown): number[] {
-  return typeof word === 'string' && /^\d+\.\d+$/.test(word) ? [Number(word)] : []
+  return typeof word === 'string' && /^\d+(?:\.\d+)?$/.test(word) ? [Number(word)] : []
 }
 
 function oneOrMany(one: Schema): Schema {

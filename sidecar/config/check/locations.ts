@@ -1,4 +1,4 @@
-import { hasVariables, type LocationKey, locationKey, proxyAddress } from '../address.ts'
+import { grpcAddress, hasVariables, type LocationKey, locationKey, proxyAddress } from '../address.ts'
 import type { AccessLogLine, HttpBlock, IfBlock, LocationBlock, RewriteStep, ServerBlock } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
 
@@ -72,7 +72,7 @@ class LocationCheck {
   }
 
   #content(location: LocationBlock, { kind, text }: LocationKey): void {
-    const contents = (['proxy_pass', 'api', 'prometheus'] as const).filter(
+    const contents = (['proxy_pass', 'grpc_pass', 'api', 'prometheus'] as const).filter(
       (key) => location[key] !== undefined,
     )
     if (contents.length > 1) {
@@ -90,19 +90,32 @@ class LocationCheck {
   }
 
   #target(level: LocationBlock | IfBlock, mayHaveUri: boolean): void {
-    const url = level.proxy_pass
-    if (url === undefined || hasVariables(url)) return
-    const { host, port, uri } = proxyAddress(url)
-    if (uri !== undefined && !mayHaveUri) this.#fail(level, 'proxy_pass', uriText)
-    if (port !== undefined && this.#groups.has(host)) {
-      this.#fail(level, 'proxy_pass', `upstream "${host}" may not have port ${port}`)
+    const { proxy_pass: url, grpc_pass: address } = level
+    if (url !== undefined && !hasVariables(url)) {
+      const { host, port, uri } = proxyAddress(url)
+      if (uri !== undefined && !mayHaveUri) this.#fail(level, 'proxy_pass', uriText)
+      if (port !== undefined) this.#withPort(level, 'proxy_pass', host, port)
     }
+    if (address !== undefined && !hasVariables(address)) {
+      const { authority, host, port, unix } = grpcAddress(address)
+      if (port !== undefined) this.#withPort(level, 'grpc_pass', host, port)
+      else if (!unix && !this.#groups.has(host)) {
+        this.#fail(level, 'grpc_pass', `no port in upstream "${authority}"`)
+      }
+    }
+  }
+
+  #withPort(level: LocationBlock | IfBlock, key: string, host: string, port: number): void {
+    if (this.#groups.has(host)) this.#fail(level, key, `upstream "${host}" may not have port ${port}`)
   }
 
   #steps(steps: readonly RewriteStep[] | undefined): void {
     for (const step of steps ?? []) {
       if (!('if' in step)) continue
       this.#logs(step.access_log)
+      if (step.proxy_pass !== undefined && step.grpc_pass !== undefined) {
+        this.#fail(step, 'grpc_pass', '"proxy_pass" and "grpc_pass" directives are incompatible')
+      }
       this.#target(step, false)
     }
   }

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { Address } from '../../../feedback/peer.ts'
 import { kindOf, probeKinds, streamKindOf } from '../../../probes/kinds.ts'
 import type { ProbeKind } from '../../../probes/probe.ts'
-import { hasVariables, proxyAddress, serverAddress, streamTarget } from '../address.ts'
+import { grpcAddress, hasVariables, proxyAddress, serverAddress, streamTarget } from '../address.ts'
 import { kindArgs } from '../directives/probe.ts'
 import type { HttpBlock, LocationBlock, Model, ProbeLine, UpstreamBlock } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
@@ -44,11 +44,20 @@ export function checkProbes(http: HttpBlock, fleet: Model['fleet'], reading: Rea
   const check = new ProbeCheck(http, fleet, reading)
   const walk = (locations: Readonly<Record<string, LocationBlock>> | undefined) => {
     for (const location of Object.values(locations ?? {})) {
-      const url = location.proxy_pass
-      const target = url === undefined || hasVariables(url) ? undefined : proxyAddress(url)
+      const { proxy_pass: url, grpc_pass: address } = location
+      const pass = url ?? address
+      const target =
+        pass === undefined || hasVariables(pass)
+          ? undefined
+          : url === undefined
+            ? grpcAddress(pass)
+            : proxyAddress(pass)
       const name = target?.port === undefined ? target?.host : undefined
       for (const line of location.upstream_probe ?? []) {
-        check.one(line, kindOfLine(line), 'location', url, name)
+        const kind = kindOfLine(line)
+        // Peers of gRPC speak HTTP/2 alone.
+        const deaf = url === undefined && address !== undefined && kind.http
+        check.one(line, kind, 'location', deaf ? undefined : pass, name)
       }
       walk(location.locations)
     }

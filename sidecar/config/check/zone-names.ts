@@ -1,8 +1,10 @@
 import type { Model, UpstreamBlock } from '../model.ts'
 import { fail, type Place, type Reading } from '../reading.ts'
+import type { TlsServerSettings } from '../tls-model.ts'
 
 /**
- * Rules of the memory that groups name: a table of sessions is of one group, and shares its name with nothing else.
+ * Rules of the memory that is named: a table of sessions is of one group, and shares its name with nothing else; a
+ * cache of TLS sessions may serve many servers, and is of one size.
  * @throws ConfigError
  */
 export function checkZoneNames({ http, stream }: Model, reading: Reading): void {
@@ -31,6 +33,22 @@ export function checkZoneNames({ http, stream }: Model, reading: Reading): void 
     }
     tables.add(name)
   }
+  const sizes = new Map<string, string>()
+  const cache = ({ ssl_session_cache: cache }: TlsServerSettings, use: string) => {
+    if (typeof cache !== 'object' || cache.shared === undefined) return
+    const { name, size } = cache.shared
+    const place = reading.at(cache, 'shared') ?? { file: '', line: 0, syntax: 'yaml' }
+    claim(name, use, place)
+    const before = sizes.get(name) ?? size
+    sizes.set(name, before)
+    if (before === size) return
+    fail(
+      place,
+      `the size ${size} of shared memory zone "${name}" conflicts with already declared size ${before}`,
+    )
+  }
+  for (const level of [http ?? {}, ...(http?.servers ?? [])]) cache(level, 'TLS in http')
+  for (const level of [stream ?? {}, ...(stream?.servers ?? [])]) cache(level, 'TLS in stream')
   for (const group of Object.values(http?.upstreams ?? {})) one(group, 'http')
   for (const group of Object.values(stream?.upstreams ?? {})) one(group, 'stream')
 }

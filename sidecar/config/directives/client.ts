@@ -13,11 +13,13 @@ export const clientDirectives = [
   directive({
     name: 'listen',
     in: ['server'],
-    doc: 'Address, port or Unix socket to accept requests on; with `proxy_protocol` each connection begins with a PROXY header.',
+    doc: 'Address, port or Unix socket to accept requests on; with `ssl` they come by TLS, with `proxy_protocol` each connection begins with a PROXY header.',
     default: '*:80',
     args: Type.Object({
       address: line,
       default_server: Type.Optional(flag),
+      ssl: Type.Optional(flag),
+      http2: Type.Optional(flag),
       proxy_protocol: Type.Optional(flag),
       backlog: Type.Optional(integer(1, 65_535)),
       // IPv6 listeners never take IPv4, so `on` says nothing new and `off` cannot be obeyed.
@@ -30,7 +32,7 @@ export const clientDirectives = [
       ...['reuseport', 'so_keepalive', 'deferred', 'bind', 'rcvbuf', 'sndbuf', 'fastopen', 'setfib'],
       ...['accept_filter', 'multipath'],
     ],
-    later: ['ssl', 'http2', 'http3', 'quic', 'udp', 'spdy'],
+    later: ['http3', 'quic', 'udp', 'spdy'],
     tidy({ ipv6only, ...value }) {
       return { ...value, address: formatAddress(listenAddress(value.address)) }
     },

@@ -1,4 +1,5 @@
 import type { Context } from '../directive.ts'
+import { covers } from './names.ts'
 
 /**
  * Directives of nginx and Angie that have no entry of their own. An asterisk stands for any text. Each is looked
@@ -15,19 +16,23 @@ const noticedInMain = words(`
 /** Accepted in `http` and below, without effect: they tune what is not there, or find files that are not served. */
 const noticedInHttp = words(`
   aio aio_write client_body_buffer_size client_body_in_single_buffer client_body_temp_path
-  connection_pool_size directio directio_alignment disable_symlinks error_log etag gzip gzip_*
+  connection_pool_size directio directio_alignment disable_symlinks error_log etag grpc_socket_keepalive
+  grpc_ssl_certificate_cache gzip gzip_* http2_body_preread_size http2_chunk_size http2_idle_timeout
+  http2_max_concurrent_pushes http2_max_field_size http2_max_header_size http2_max_requests http2_pool_size
+  http2_push http2_push_preload http2_recv_buffer_size http2_recv_timeout http2_streams_index_size
   if_modified_since index keepalive_disable lingering_* log_not_found log_subrequest map_hash_* max_ranges
   msie_padding msie_refresh open_file_cache open_file_cache_* open_log_file_cache output_buffers
-  postpone_output proxy_headers_hash_* proxy_max_temp_file_size proxy_send_lowat proxy_socket_keepalive
+  postpone_output proxy_headers_hash_* proxy_max_temp_file_size proxy_send_lowat proxy_socket_keepalive proxy_ssl_certificate_cache
   proxy_temp_* read_ahead request_pool_size rewrite_log root send_lowat sendfile
-  sendfile_max_chunk server_names_hash_* subrequest_output_buffer_size tcp_nodelay tcp_nopush types
+  sendfile_max_chunk server_names_hash_* ssl_buffer_size ssl_certificate_cache ssl_certificate_compression
+  ssl_early_data ssl_stapling ssl_stapling_* subrequest_output_buffer_size tcp_nodelay tcp_nopush types
   types_hash_* uninitialized_variable_warn variables_hash_*
 `)
 
 /** The same in `stream` and below. */
 const noticedInStream = words(`
-  error_log map_hash_* preread_buffer_size preread_timeout proxy_socket_keepalive server_names_hash_* tcp_nodelay
-  variables_hash_*
+  error_log map_hash_* proxy_socket_keepalive proxy_ssl_certificate_cache server_names_hash_*
+  ssl_certificate_cache ssl_certificate_compression ssl_stapling ssl_stapling_* tcp_nodelay variables_hash_*
 `)
 
 /** Accepted below `http` and `stream`, without effect: names are looked up for groups, and for those alone. */
@@ -36,10 +41,13 @@ const noticedInServers = words('resolver resolver_timeout')
 /** Refused by name for now. */
 const later = words(`
   absolute_redirect acme acme_* add_trailer api_config_files auth_request_set bind_conn
-  chunked_transfer_encoding client geo grpc_* http2 http2_* http3 http3_* internal
-  keepalive_min_timeout max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop
-  proxy_cookie_* proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl proxy_ssl_* quic_*
-  recursive_error_pages server_name_in_redirect split_clients ssl ssl_*
+  chunked_transfer_encoding client geo grpc_allow_upstream grpc_bind grpc_bind_dynamic grpc_connection_drop
+  grpc_ignore_headers grpc_ssl_conf_command grpc_ssl_key_log http3 http3_* internal keepalive_min_timeout
+  max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_connection_drop proxy_cookie_*
+  proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_alpn proxy_ssl_conf_command
+  proxy_ssl_key_log proxy_ssl_ntls quic_* recursive_error_pages server_name_in_redirect split_clients
+  ssl_conf_command ssl_ech_file ssl_encrypted_hello_key ssl_key_log ssl_ntls ssl_ocsp ssl_ocsp_cache
+  ssl_ocsp_responder
 `)
 
 /** The same in `stream`, where other directives have these names elsewhere. */
@@ -64,11 +72,11 @@ export type Treatment = 'noticed' | 'later' | 'never'
  * @returns undefined when nobody knows it; `elsewhere` when it is known but not at this place
  */
 export function foreign(name: string, context: Context): Treatment | 'elsewhere' | undefined {
-  if (noticedIn(context).some((names) => matches(names, name))) return 'noticed'
-  if (matches(later, name)) return 'later'
+  if (noticedIn(context).some((names) => covers(names, name))) return 'noticed'
+  if (covers(later, name)) return 'later'
   if (context.startsWith('stream') && laterInStream.includes(name)) return 'later'
-  if (matches(never, name)) return 'never'
-  return noticed.some((names) => matches(names, name)) ? 'elsewhere' : undefined
+  if (covers(never, name)) return 'never'
+  return noticed.some((names) => covers(names, name)) ? 'elsewhere' : undefined
 }
 
 const noticed = [noticedInMain, noticedInHttp, noticedInStream, noticedInServers]
@@ -80,14 +88,6 @@ function noticedIn(context: Context): readonly (readonly string[])[] {
   if (context === 'stream') return [noticedInStream]
   if (context === 'stream server') return [noticedInStream, noticedInServers]
   return context === 'http' ? [noticedInHttp] : [noticedInHttp, noticedInServers]
-}
-
-function matches(names: readonly string[], name: string): boolean {
-  return names.some((pattern) => {
-    const star = pattern.indexOf('*')
-    if (star < 0) return pattern === name
-    return name.startsWith(pattern.slice(0, star)) && name.endsWith(pattern.slice(star + 1))
-  })
 }
 
 /** The lists, for the reference. */

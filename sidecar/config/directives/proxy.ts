@@ -16,7 +16,7 @@ export const proxyDirectives = [
   directive({
     name: 'proxy_pass',
     in: ['location', 'if'],
-    doc: 'Which group or address the requests go to: `http://NAME[:PORT][URI]`, with variables where wanted.',
+    doc: 'Which group or address the requests go to: `http://NAME[:PORT][URI]` or `https://…` for TLS, with variables where wanted.',
     args: Type.String({ pattern: '^[^\\s\\u0000]*$' }),
     tidy(url) {
       if (!hasVariables(url)) proxyAddress(url)
@@ -52,7 +52,7 @@ export const proxyDirectives = [
     in: levels,
     doc: 'HTTP version to the peer; 1.0 sends 1.1 with `Connection: close`.',
     default: '1.1',
-    args: word('1.0', '1.1'),
+    args: word('1.0', '1.1', '2'),
     remark(version) {
       return version === '1.0'
         ? '"proxy_http_version 1.0" sends HTTP/1.1 with "Connection: close"'

@@ -15,10 +15,11 @@ export const streamDirectives = [
   directive({
     name: 'listen',
     in: ['stream server'],
-    doc: 'Address and port, or Unix socket, to accept connections on, or datagrams with `udp`; with `proxy_protocol` each connection begins with a PROXY header.',
+    doc: 'Address and port, or Unix socket, to accept connections on, or datagrams with `udp`; with `ssl` TLS is spoken, with `proxy_protocol` each connection begins with a PROXY header.',
     args: Type.Object({
       address: line,
       udp: Type.Optional(flag),
+      ssl: Type.Optional(flag),
       proxy_protocol: Type.Optional(flag),
       backlog: Type.Optional(integer(1, 65_535)),
       // IPv6 listeners never take IPv4, so `on` says nothing new and `off` cannot be obeyed.
@@ -30,7 +31,7 @@ export const streamDirectives = [
       ...['reuseport', 'so_keepalive', 'deferred', 'bind', 'rcvbuf', 'sndbuf', 'fastopen', 'setfib'],
       ...['accept_filter', 'multipath'],
     ],
-    later: ['ssl', 'default_server'],
+    later: ['default_server'],
     tidy({ ipv6only, ...value }) {
       const address = listenAddress(value.address)
       if (address.kind === 'tcp' && !/(?:^|:)\d+$/.test(value.address)) {
@@ -38,6 +39,7 @@ export const streamDirectives = [
       }
       if (value.udp) {
         if (address.kind === 'unix') throw new Fault(incompatible('udp', 'unix:'), 'udp')
+        if (value.ssl) throw new Fault(incompatible('ssl', 'udp'), 'ssl')
         if (value.proxy_protocol) throw new Fault(incompatible('proxy_protocol', 'udp'), 'proxy_protocol')
         if (value.backlog !== undefined) throw new Fault(incompatible('backlog', 'udp'), 'backlog')
       }
@@ -116,6 +118,14 @@ export const streamDirectives = [
       `invalid value "${word}" in "proxy_protocol" directive, it must be "on", "off", "v1" or "v2"`,
   }),
   settings('proxy_protocol_timeout', 'How long a client may take to send its PROXY header.', '30s', time),
+  settings(
+    'ssl_preread',
+    'Whether what a client asks of TLS is read before a peer is chosen, for `$ssl_preread_server_name` and its kin.',
+    'off',
+    flag,
+  ),
+  settings('preread_timeout', 'How long a client may take to send what is read so.', '30s', time),
+  settings('preread_buffer_size', 'How much may be read so.', '16k', size),
 ]
 
 function incompatible(one: string, other: string): string {

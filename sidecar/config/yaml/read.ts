@@ -107,7 +107,8 @@ export class YamlFile {
   #occurrence(directive: Directive, node: Item, level: Level, place: Place): void {
     const object = objectShape(directive)
     // What takes no arguments is switched on by its key, and not switched on by `false`.
-    if (object && isScalar(node) && node.value === false && (object.required ?? []).length === 0) return
+    const bare = object && (object.required ?? []).length === 0 && !directive.off
+    if (bare && isScalar(node) && node.value === false) return
     const at = node?.range ? this.#document.place(node) : place
     const places = new Map<string, Place>()
     this.#reading.put(

@@ -93,10 +93,12 @@ const tree = fc.letrec((tie) => ({
   ),
 }))
 
+const options = { env: {}, ahead: true }
+
 function onlyConfigErrors(text: string, syntax: Syntax): void {
   try {
-    const { model } = loadText(text, 'any', syntax, { env: {} })
-    assert.deepEqual(loadText(printModel(model), 'printed', 'yaml', { env: {} }).model, model)
+    const { model } = loadText(text, 'any', syntax, options)
+    assert.deepEqual(loadText(printModel(model), 'printed', 'yaml', options).model, model)
   } catch (error) {
     assert.ok(error instanceof ConfigError, String(error instanceof Error ? error.stack : error))
     assert.ok(error.file === 'any' && !error.message.includes('\n'), error.message)
@@ -227,7 +229,7 @@ function loadsAgain(file: fc.Arbitrary<string>, numRuns: number, least: number):
     fc.property(file, (text) => {
       onlyConfigErrors(text, 'nginx')
       try {
-        loadText(text, 'any', 'nginx', { env: {} })
+        loadText(text, 'any', 'nginx', options)
         loaded += 1
       } catch {
         // Counted are those that load.

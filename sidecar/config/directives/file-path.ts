@@ -1,0 +1,14 @@
+import { hasVariables } from '../address.ts'
+import { Fault } from '../fault.ts'
+
+/**
+ * The path of a file with certificates, keys or the like. It may hold what a secret looks like, so messages do not
+ * repeat it.
+ * @throws Fault for what is no path: variables, and where else nginx can find such a thing
+ */
+export function filePath(directive: string, path: string): string {
+  const scheme = /^(data|engine|store):/.exec(path)
+  if (scheme) throw new Fault(`"${scheme[1]}:" in "${directive}" directive is not supported yet`)
+  if (hasVariables(path)) throw new Fault(`variables in "${directive}" directive are not supported yet`)
+  return path
+}
