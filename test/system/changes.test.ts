@@ -205,6 +205,22 @@ test('reloads and changes side by side lose neither a change nor a request', asy
   assert.deepEqual([Object.keys(status).length, status[b!.address]!.weight], [10, 9])
 })
 
+test('a thread that comes in place of one that died serves by the changes', async () => {
+  await using peers = await backends([{ body: 'x' }, { body: 'x' }])
+  const [a, b] = peers.list
+  const text = config([`${a!.address} weight=2`, b!.address])
+  await using sidecar = await start(text, { env: { EVENKEEL_TEST_FAULTS: '1' } })
+  await change(sidecar, 'PATCH', `u/peers/${a!.address}`, { weight: 1 })
+  for (let count = 1; count <= 2; count += 1) {
+    sidecar.signal('SIGUSR2')
+    await eventually('it is replaced', async () => {
+      const metrics = await (await fetch(`${sidecar.admin}/metrics`)).text()
+      return metrics.includes('evenkeel_threads 2\n') && metrics.includes(`replaced_total ${count}\n`)
+    })
+  }
+  assert.equal(await spread(sidecar, [a!, b!], 8), '4/4')
+})
+
 test('changes end with the program', async () => {
   await using peers = await backends([{ body: 'x' }, { body: 'x' }])
   const [a, b] = peers.list
