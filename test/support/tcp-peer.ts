@@ -47,6 +47,11 @@ export class TcpPeer implements AsyncDisposable {
     return new Promise((resolve) => this.#asked.push(resolve))
   }
 
+  /** Breaks every connection off. */
+  resetAll(): void {
+    for (const connection of this.#open) connection.reset()
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     for (const connection of this.#open) connection.close()
     this.#server.close()
