@@ -3,7 +3,7 @@ import { type PeerStateEvent, peerStateChannel } from './channels.ts'
 import { ewma } from './ewma.ts'
 import { learnConnect, learnHeader } from './learn.ts'
 import { connectLesson, headerLesson } from './lesson.ts'
-import { comeBack, countHeader, recovered } from './observe.ts'
+import { comeBack, countConnection, countHeader, recovered } from './observe.ts'
 import type { Attempt } from './outcome.ts'
 import { shadowConnected, shadowMeasured } from './shadow.ts'
 
@@ -30,6 +30,7 @@ export function connected(attempt: Attempt, call: Call, now: number): void {
     const { connectTime, goodAt } = zone.peers
     connectTime[index] = ewma(connectTime[index]!, attempt.connectMs, upstream.responseTimeFactor)
     goodAt[index] = now
+    countConnection(attempt, peer)
     learnConnect(attempt, lesson, now)
     change = recovered(attempt, peer, now)
   } finally {

@@ -127,7 +127,8 @@ function ended(
     const known = peerStatus >= 100 && peerStatus <= 599
     zone.statuses[known ? peerStatus - 100 : zone.statuses.length - 1]![index]! += 1
   }
-  countConnection(attempt, peer)
+  // Of a session it was counted as soon as it was there: some last for days.
+  if (!attempt.accepted || attempt.upstream.kind === 'http') countConnection(attempt, peer)
   sampleTrack(attempt, peer)
   if (attempt.headerMs !== undefined && !attempt.accepted) countHeader(attempt, peer)
   countResponse(attempt, peer)
@@ -183,7 +184,8 @@ export function countHeader(attempt: Attempt, peer: Peer): void {
   writeExemplar(headerExemplars[bucketOf(ms)]!, at, { traceId, spanId, ms, wallAt: Date.now() })
 }
 
-function countConnection({ reused, connectMs }: Attempt, { zone, index }: Peer): void {
+/** Counts the connection that an attempt was made on. To be called with the zone held. */
+export function countConnection({ reused, connectMs }: Attempt, { zone, index }: Peer): void {
   const numbers = zone.peers
   if (reused) numbers.reuses[index]! += 1
   else if (connectMs !== undefined) {

@@ -36,8 +36,8 @@ export function fits(entry, text, failures) {
   const { attempt } = entry
   if (failures && !isTrouble(attempt)) return false
   if (text === '') return true
-  const { upstream, peer, track, method, path, reason, ending, status, pick, traceId } = attempt
-  return [upstream, peer, track, method, path, reason, ending, status, pick, traceId].some((one) =>
+  const { upstream, peer, track, protocol, method, path, reason, ending, status, pick, traceId } = attempt
+  return [upstream, peer, track, protocol, method, path, reason, ending, status, pick, traceId].some((one) =>
     String(one ?? '')
       .toLowerCase()
       .includes(text),
@@ -81,7 +81,7 @@ export function entryLine(entry, several, id) {
       several ? h('small', {}, attempt.upstream) : null,
     ),
     h('span', { class: 'a-ms' }, duration(attempt.ms)),
-    h('span', { class: 'a-request' }, `${attempt.method} ${attempt.path}`),
+    h('span', { class: 'a-request' }, requestText(attempt)),
     h(
       'span',
       { class: 'a-notes' },
@@ -89,6 +89,11 @@ export function entryLine(entry, several, id) {
       attempt.next ? h('span', { class: 'a-next' }, shape('next'), 'tried again') : null,
     ),
   )
+}
+
+/** What was asked for; of a session, where it came in. @param {RecentAttempt} attempt */
+function requestText({ protocol, method, path }) {
+  return protocol === 'HTTP' ? `${method} ${path}` : `${protocol} ${path}`
 }
 
 const lookShapes = { trouble: 'failed', well: 'passed', neutral: 'silent' }
@@ -132,8 +137,9 @@ function changeLine({ at, upstream, peer, before, after }, several) {
  */
 export function attemptDetail(attempt) {
   const { reason, ending, denial, detail, peer } = attempt
+  const isSession = attempt.protocol !== 'HTTP'
   const facts = [
-    ['Request', `${attempt.method} ${attempt.path}`],
+    [isSession ? 'Session' : 'Request', requestText(attempt)],
     ['Ended', exactTime(attempt.at)],
     ['Group', attempt.upstream],
     [
@@ -142,14 +148,17 @@ export function attemptDetail(attempt) {
     ],
     ['Chosen', chosenText(attempt)],
     ['Status', attempt.status === undefined ? undefined : String(attempt.status)],
-    ['Header', attempt.headerMs === undefined ? undefined : `after ${duration(attempt.headerMs)}`],
+    [
+      isSession ? 'First byte' : 'Header',
+      attempt.headerMs === undefined ? undefined : `after ${duration(attempt.headerMs)}`,
+    ],
     ['End', attempt.ms === undefined ? undefined : `after ${duration(attempt.ms)}`],
-    ['Connection', peer === undefined ? undefined : attempt.reused ? 'a kept one' : 'a new one'],
+    ['Connection', peer === undefined || isSession ? undefined : attempt.reused ? 'a kept one' : 'a new one'],
     ['Detail', detail],
     ['Trace', attempt.traceId || undefined],
   ]
   const word = reason ?? ending ?? ''
-  const meaning = reason === undefined ? endings[word] : attemptReasons[reason]
+  const meaning = reason === undefined ? endingOf(word, isSession) : attemptReasons[reason]
   return [
     h(
       'p',
@@ -157,7 +166,7 @@ export function attemptDetail(attempt) {
       shape(lookShapes[lookOf(attempt)]),
       h('span', {}, h('b', {}, word), ` ${meaning ?? ''}`),
     ),
-    attempt.next ? h('p', {}, 'The request went on to another attempt.') : null,
+    attempt.next ? h('p', {}, `The ${isSession ? 'session' : 'request'} went on to another attempt.`) : null,
     denial === undefined || denial === word
       ? null
       : h('p', {}, h('b', {}, denial), ` ${denialReasons[denial] ?? ''}`),
@@ -171,9 +180,17 @@ export function attemptDetail(attempt) {
   ]
 }
 
+/** @param {string} word @param {boolean} isSession */
+function endingOf(word, isSession) {
+  return isSession && word === 'ok' ? 'The session ended in order.' : endings[word]
+}
+
 /** @param {RecentAttempt} attempt */
-function chosenText({ pick, retry }) {
+function chosenText({ pick, retry, protocol }) {
   const how = Object.hasOwn(picks, pick) ? picks[pick] : pick === '' ? undefined : `by ${pick}`
-  const which = retry === 0 ? 'first attempt' : `attempt ${retry + 1} of the request`
+  const which =
+    retry === 0
+      ? 'first attempt'
+      : `attempt ${retry + 1} of the ${protocol === 'HTTP' ? 'request' : 'session'}`
   return how === undefined ? which : `${how}; ${which}`
 }

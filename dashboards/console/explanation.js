@@ -3,7 +3,7 @@
  */
 
 import { h, setText } from './dom.js'
-import { count, duration, percent, setting, time } from './format.js'
+import { count, counted, duration, percent, setting, time } from './format.js'
 import { failing, Poll } from './poll.js'
 import { meaning } from './words.js'
 
@@ -14,6 +14,7 @@ const columns = ['Peer', 'Chance', 'In flight', 'Expected', 'Average', 'Succeeds
 export class Explanation {
   #poll
   #when = h('span', { class: 'count' })
+  #title = h('h3', {}, 'If a request came now')
   #body = h('tbody')
   #retries = h('ul', { class: 'lines' })
   #text = h('pre')
@@ -34,7 +35,7 @@ export class Explanation {
       h(
         'div',
         { class: 'panel-head' },
-        h('h3', {}, 'If a request came now'),
+        this.#title,
         this.#when,
         h('button', { type: 'button', onclick: () => this.#poll.again() }, 'Ask again'),
       ),
@@ -63,22 +64,27 @@ export class Explanation {
   #show(answer) {
     this.#error.hidden = true
     setText(this.#when, `asked at ${time(Date.now())}`)
-    const standby = answer.peers.some(
-      (/** @type {PeerExplanation} */ peer) => !peer.backup && peer.excluded === undefined,
-    )
+    const primaries = answer.backup_switch?.list !== 'backups'
+    const standby =
+      primaries &&
+      answer.peers.some((/** @type {PeerExplanation} */ peer) => !peer.backup && peer.excluded === undefined)
     this.#body.replaceChildren(
       ...answer.peers.map((/** @type {PeerExplanation} */ peer) => peerLine(peer, standby)),
     )
     const { requests, retries, waiting, budgets } = answer.retries
-    const lines = [`${count(retries)} retries in ${count(requests)} requests, ${count(waiting)} waiting`]
+    const asked = answer.kind === 'stream' ? 'session' : 'request'
+    const lines = [
+      `${counted(retries, 'retry', 'retries')} in ${counted(requests, asked)}, ${count(waiting)} waiting`,
+    ]
     for (const budget of budgets) {
-      const rule = `at most ${percent(budget.ratio)} of the requests of ${setting(budget.window)}, plus ${budget.min} a second`
+      const rule = `at most ${percent(budget.ratio)} of the ${asked}s of ${setting(budget.window)}, plus ${budget.min} a second`
       const now = `${count(budget.recent.retries)} of ${count(budget.recent.requests)} now`
       lines.push(
         `Retries in ${budget.location}: ${rule}; ${now}, ${budget.allows ? 'another may go' : 'the budget is spent'}`,
       )
     }
     lines.push(...splitLines(answer.split))
+    setText(this.#title, `If a ${asked} came now`)
     this.#retries.replaceChildren(...lines.map((line) => h('li', {}, line)))
     setText(this.#text, answer.text)
   }

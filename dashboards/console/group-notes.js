@@ -1,10 +1,12 @@
 /*
  * What there is to say of a group beside its peers: retries, what was denied, its tracks, a method that is tried beside
- * its own, the fleet. Each is there only where there is something to say.
+ * its own, the queue, sessions that stay, names, the fleet. Each is there only where there is something to say.
  */
 
 import { h, setAttribute, setHidden, setStyle, setText } from './dom.js'
 import { ago, count, counted, percent, rate, setting } from './format.js'
+import { GroupWays } from './group-ways.js'
+import { note } from './note.js'
 import { chosen } from './settings.js'
 
 /** @typedef {import('./group.js').Group} Group */
@@ -15,6 +17,7 @@ export class GroupNotes {
   #retries = note('Retries')
   #denials = note('Denied')
   #fleet = note('Fleet')
+  #ways
   #bar
   #retriesText = h('span')
   #denialWords = new Map()
@@ -25,11 +28,13 @@ export class GroupNotes {
     this.#group = group
     this.#bar = h('span', { class: 'meter', 'aria-hidden': 'true' }, h('i'))
     this.#retries.body.append(this.#bar, this.#retriesText)
+    this.#ways = new GroupWays(group)
     this.element = h(
       'div',
       { class: 'notes' },
       this.#retries.element,
       this.#denials.element,
+      ...this.#ways.elements,
       this.#fleet.element,
     )
   }
@@ -37,6 +42,7 @@ export class GroupNotes {
   update() {
     this.#retryBudget()
     this.#denied()
+    this.#ways.update()
     this.#shared()
     const none = [...this.element.children].every((child) => child instanceof HTMLElement && child.hidden)
     setHidden(this.element, none)
@@ -62,7 +68,7 @@ export class GroupNotes {
       layout.budgets.length > 1
         ? ` There are ${layout.budgets.length - 1} other budgets; "Why there?" has them all.`
         : ''
-    const rule = `At most ${percent(budget.ratio)} of the requests of ${setting(budget.window)}, plus ${budget.min} a second`
+    const rule = `At most ${percent(budget.ratio)} of the ${this.#group.asked}s of ${setting(budget.window)}, plus ${budget.min} a second`
     setAttribute(
       this.#retries.element,
       'data-tip',
@@ -102,10 +108,4 @@ export class GroupNotes {
     const lost = resets > 0 ? `, begun anew ${counted(resets, 'time')}` : ''
     setText(this.#fleet.body, `${who}, ${heard}${lost}`)
   }
-}
-
-/** @param {string} title */
-function note(title) {
-  const body = h('span', { class: 'note-body' })
-  return { element: h('p', { class: 'note' }, h('b', {}, title), ' ', body), body }
 }

@@ -5,8 +5,9 @@
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setText, shape } from './dom.js'
 import { Explanation } from './explanation.js'
-import { count, counted, duration, rate, setting } from './format.js'
+import { count, counted } from './format.js'
 import { GroupChanges } from './group-changes.js'
+import { figuresOf } from './group-figures.js'
 import { GroupNotes } from './group-notes.js'
 import { GroupShadow, GroupTracks } from './group-tracks.js'
 import { lineMs } from './peer-row.js'
@@ -16,79 +17,14 @@ import { stalled, stateOrder, stateShapes, states } from './words.js'
 
 /** @typedef {import('./group.js').Group} Group */
 
-/** @type {readonly { name: string, title: string, about: string, read: (group: Group, ms: number) => string, more?: (group: Group, ms: number) => string, trouble?: (group: Group, ms: number) => boolean }[]} */
-const figures = [
-  {
-    name: 'requests',
-    title: 'requests/s',
-    about: 'Requests that asked the group for a peer',
-    read: (group, ms) => rate(group.rate('requests', ms)),
-  },
-  {
-    name: 'errors',
-    title: 'errors/s',
-    about: 'Requests that ended with 5xx for their clients',
-    read: (group, ms) => rate(group.rate('serverErrors', ms)),
-    trouble: (group, ms) => (group.rate('serverErrors', ms) ?? 0) > 0,
-  },
-  {
-    name: 'retries',
-    title: 'retries/s',
-    about: 'Attempts after the first of a request: failures that clients did not see',
-    read: (group, ms) => rate(group.rate('retries', ms)),
-  },
-  {
-    name: 'median',
-    title: 'p50',
-    about: 'Half of the requests took no longer',
-    read: (group, ms) => quantileText(group, 0.5, ms),
-    more: (group, ms) => bucketText(group, 0.5, ms),
-  },
-  {
-    name: 'tail',
-    title: 'p99',
-    about: '99 of 100 requests took no longer',
-    read: (group, ms) => quantileText(group, 0.99, ms),
-    more: (group, ms) => bucketText(group, 0.99, ms),
-  },
-]
-
-/**
- * A bound where only that is known: none took longer. Else a guess, between the two bounds of the bucket.
- * @param {Group} group
- * @param {number} part
- * @param {number} ms
- */
-function quantileText(group, part, ms) {
-  const found = group.bucketOf(part, ms)
-  if (found === undefined) return duration(undefined)
-  if (found.high === Number.POSITIVE_INFINITY) return `>${setting(found.low)}`
-  return found.top ? `≤${setting(found.high)}` : `~${duration(group.quantile(part, ms))}`
-}
-
-/**
- * @param {Group} group
- * @param {number} part
- * @param {number} ms
- */
-function bucketText(group, part, ms) {
-  const found = group.bucketOf(part, ms)
-  if (found === undefined) return ''
-  const { low, high, top } = found
-  if (high === Number.POSITIVE_INFINITY)
-    return `. The histogram tells only that it is more than ${setting(low)}.`
-  const bounds = `. The histogram tells that it is between ${setting(low)} and ${setting(high)}`
-  return top
-    ? `${bounds}, and that no request took longer than that.`
-    : `${bounds}; in between it is a guess.`
-}
-
 export class GroupSection {
   /** @type {Group} */
   group
   element
   #open = false
   #states = h('p', { class: 'states' })
+  /** @type {readonly import('./group-figures.js').Figure[]} */
+  #list
   #figures
   #line = h('canvas', { class: 'spark wide', 'aria-hidden': 'true' })
   #method = h('small')
@@ -138,8 +74,9 @@ export class GroupSection {
       },
       'Why there?',
     )
+    this.#list = figuresOf(group.isStream)
     this.#figures = new Map(
-      figures.map(({ name, title, about }) => {
+      this.#list.map(({ name, title, about }) => {
         const value = h('dd')
         return [name, { value, item: h('div', { 'data-tip': about }, h('dt', {}, title), value) }]
       }),
@@ -225,7 +162,7 @@ export class GroupSection {
     const ms = chosen().span
     if (this.#method.textContent === '') this.describe('')
     this.#summary()
-    for (const { name, about, read, more, trouble } of figures) {
+    for (const { name, about, read, more, trouble } of this.#list) {
       const figure = this.#figures.get(name)
       if (figure === undefined) continue
       setText(figure.value, read(group, ms))

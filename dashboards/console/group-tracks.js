@@ -13,6 +13,7 @@ import { chosen } from './settings.js'
 const verdictMs = 10_000
 
 const columns = ['Track', 'Split', 'Requests/s', 'Errors', 'Mean time', 'Went elsewhere']
+const ofSessions = ['Track', 'Split', 'Sessions/s', 'Errors', 'Mean length', 'Went elsewhere']
 
 export class GroupTracks {
   /** @type {Group} */
@@ -31,7 +32,8 @@ export class GroupTracks {
   /** @param {Group} group */
   constructor(group) {
     this.#group = group
-    const head = h('tr', {}, ...columns.map((title) => h('th', { scope: 'col' }, title)))
+    const titles = group.isStream ? ofSessions : columns
+    const head = h('tr', {}, ...titles.map((title) => h('th', { scope: 'col' }, title)))
     const table = h('table', { class: 'plain' }, h('caption', {}, 'Tracks'), h('thead', {}, head), this.#body)
     this.#verdict.append(
       h('p', {}, 'Canary: ', this.#badge, ' ', this.#why),

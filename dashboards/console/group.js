@@ -4,6 +4,10 @@
 
 import { Tracked } from './history.js'
 
+/** Counters of the queue, and of sessions that stay, in the order in which they are told. */
+const queueNumbers = ['', 'queued', 'queueDropped', 'queueTimedout', 'queueOverflows', 'queueMs']
+const stickyNumbers = ['stickyNew', 'stickyHit', 'stickyMiss', '', 'evicted']
+
 export class Group extends Tracked {
   /** @type {import('./store.js').Store} */
   store
@@ -26,6 +30,21 @@ export class Group extends Tracked {
 
   get name() {
     return this.layout.name
+  }
+
+  /** Whether it carries sessions over TCP and UDP, and not requests. */
+  get isStream() {
+    return this.layout.kind === 'stream'
+  }
+
+  /** What it is asked for: 1 request, 2 sessions. */
+  get asked() {
+    return this.isStream ? 'session' : 'request'
+  }
+
+  /** How many are in progress at its peers. */
+  get inFlight() {
+    return this.peers.reduce((sum, peer) => sum + (peer.number('inFlight') ?? 0), 0)
   }
 
   /** What was added up for the last state. @type {{ at: number, sums: Map<string, number> }} */
@@ -90,7 +109,8 @@ export class Group extends Tracked {
    *   `top` where no request took longer than its upper bound
    */
   bucketOf(part, ms) {
-    const bounds = this.store.layout?.words.buckets ?? []
+    const { words } = this.store.layout ?? {}
+    const bounds = (this.isStream ? words?.sessionBuckets : words?.buckets) ?? []
     const counts = Array.from({ length: bounds.length + 1 }, (_, at) => this.grown(`duration ${at}`, ms) ?? 0)
     const all = counts.reduce((sum, one) => sum + one, 0)
     if (all === 0) return undefined
@@ -107,6 +127,16 @@ export class Group extends Tracked {
   }
 
   /**
+   * @param {readonly (number | null)[] | undefined} told
+   * @param {number} at
+   * @param {string} name empty: it is not remembered
+   */
+  #keepOf(told, at, name) {
+    const value = told?.[at]
+    if (name !== '' && typeof value === 'number') this.keep(name, value)
+  }
+
+  /**
    * Takes in what was told of it.
    * @param {import('./told.js').GroupState} told
    * @param {import('./told.js').Layout} layout
@@ -115,9 +145,10 @@ export class Group extends Tracked {
     this.state = told
     for (const name of /** @type {const} */ (['requests', 'attempts', 'retries'])) this.keep(name, told[name])
     for (const [d, count] of told.denials.entries()) this.keep(`denial ${words.denials[d]}`, count)
+    for (const [i, name] of queueNumbers.entries()) this.#keepOf(told.queue, i, name)
+    for (const [i, name] of stickyNumbers.entries()) this.#keepOf(told.sticky, i, name)
     for (const [i, name] of ['shadowBoth', 'shadowSame', 'pickedMs', 'shadowMs'].entries()) {
-      const value = told.shadow?.[i]
-      if (value !== undefined) this.keep(name, value)
+      this.#keepOf(told.shadow, i, name)
     }
     /** @type {Map<string, number>} */
     const sums = new Map()

@@ -23,7 +23,7 @@ const facts = [
   {
     id: 'connections',
     title: 'Connections',
-    about: 'Of clients: with a request in progress, and open in all',
+    about: 'Of clients: with a request or a session in progress, and open in all',
   },
   { id: 'fleet', title: 'Fleet', about: 'Other instances that share what they learn' },
 ]
@@ -88,20 +88,21 @@ export class Header {
     const { groups } = this.#store
     const ms = chosen().span
     const counts = new Map()
-    let requests
+    /** @type {Map<string, number>} */
+    const asked = new Map()
     let waiting = 0
     for (const group of groups) {
       for (const [state, number] of group.states) counts.set(state, (counts.get(state) ?? 0) + number)
       waiting += group.waits.peers
       const one = group.rate('requests', ms)
-      if (one !== undefined) requests = (requests ?? 0) + one
+      if (one !== undefined) asked.set(group.asked, (asked.get(group.asked) ?? 0) + one)
     }
     const peers = groups.reduce((sum, group) => sum + group.peers.length, 0)
     const states = stateOrder
       .filter((state) => counts.has(state))
       .map((state) => `${counts.get(state)} ${state}`)
     if (waiting > 0) states.push(`${count(waiting)} silent or slow`)
-    const total = requests === undefined ? '' : `, ${rate(requests)} requests/s`
+    const total = Array.from(asked, ([what, one]) => `, ${rate(one)} ${what}s/s`).join('')
     const text = `${counted(groups.length, 'group')}, ${counted(peers, 'peer')}: ${states.join(', ')}${total}`
     setText(byId('summary'), groups.length === 0 ? '' : text)
   }

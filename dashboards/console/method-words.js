@@ -15,16 +15,26 @@ export async function methodWords() {
   const found = new Map()
   try {
     const model = await ask('config?format=json')
-    for (const [name, block] of Object.entries(model.http?.upstreams ?? {})) {
-      for (const method of methods) {
-        if (block?.[method] !== undefined)
-          found.set(name.toLowerCase(), [method, ...argumentWords(block[method])].join(' '))
-      }
-    }
+    take(found, '', model.http?.upstreams)
+    take(found, 'stream/', model.stream?.upstreams)
   } catch {
     // Their names alone will do.
   }
   return found
+}
+
+/**
+ * @param {Map<string, string>} found
+ * @param {string} prefix of the groups' names
+ * @param {Record<string, any> | undefined} upstreams
+ */
+function take(found, prefix, upstreams) {
+  for (const [name, block] of Object.entries(upstreams ?? {})) {
+    for (const method of methods) {
+      if (block?.[method] === undefined) continue
+      found.set(`${prefix}${name}`.toLowerCase(), [method, ...argumentWords(block[method])].join(' '))
+    }
+  }
 }
 
 /**

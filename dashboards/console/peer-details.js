@@ -36,7 +36,10 @@ export class PeerDetails {
    */
   constructor(peer, search) {
     this.#peer = peer
-    const path = `status/http/upstreams/${encodeURIComponent(peer.group.name)}/peers/${encodeURIComponent(peer.name)}?date=epoch`
+    // The groups of `stream` have their prefix everywhere but in the status tree, where they have a place of their own.
+    const { isStream, name } = peer.group
+    const [kind, group] = isStream ? ['stream', name.slice('stream/'.length)] : ['http', name]
+    const path = `status/${kind}/upstreams/${encodeURIComponent(group)}/peers/${encodeURIComponent(peer.name)}?date=epoch`
     this.#poll = new Poll(
       path,
       (answer) => {
@@ -89,7 +92,7 @@ export class PeerDetails {
     )
     setText(
       this.#timesText,
-      `Mean time to the header: ${duration(peer.mean('headerMs', 'headers', chosen().span))} now`,
+      `Mean time to the ${this.#peer.group.isStream ? 'first byte' : 'header'}: ${duration(peer.mean('headerMs', 'headers', chosen().span))} now`,
     )
     draw(
       this.#rates,

@@ -33,6 +33,7 @@ export function factsOf(peer, answer) {
 
 /** @param {Peer} peer @param {any} answer */
 function atPresent(peer, answer) {
+  const { isStream } = peer.group
   const told = answer?.evenkeel ?? {}
   const limit = peer.number('maxConns') ?? 0
   const ramp = peer.number('ramp') ?? 1
@@ -53,8 +54,15 @@ function atPresent(peer, answer) {
     ],
     ['Average', moving(peer.number('average'), 'of what the method learns, at its own pace')],
     ['Expected', peer.number('expected') === undefined ? undefined : duration(peer.number('expected'))],
-    ['Header, average', moving(peer.number('headerTime'), fading)],
-    ['Response, average', moving(peer.number('responseTime'), fading)],
+    ['Connecting, average', moving(peer.number('connectTime'), fadingSessions)],
+    [
+      isStream ? 'First byte, average' : 'Header, average',
+      moving(peer.number('headerTime'), isStream ? fadingSessions : fading),
+    ],
+    [
+      isStream ? 'Length, average' : 'Response, average',
+      moving(peer.number('responseTime'), isStream ? fadingSessions : fading),
+    ],
     ['Succeeds', percent(peer.number('ok'))],
     ['Slow start', ramp < 1 ? `at ${percent(ramp)} of its weight` : undefined],
   ]
@@ -77,7 +85,7 @@ function sinceTheStart(peer, answer) {
     ['Received', told.data && bytes(told.data.received)],
     [
       'Connections',
-      connects + reuses > 0
+      connects + reuses > 0 && !peer.group.isStream
         ? `${percent(reuses / (reuses + connects))} of the attempts on kept ones`
         : undefined,
     ],
@@ -269,6 +277,8 @@ function block({ title, facts }) {
 
 /** What the averages for the status tree go by. */
 const fading = 'of good answers; an old one fades by response_time_factor, with each new one alone'
+
+const fadingSessions = 'of sessions; an old one fades by response_time_factor, with each new one alone'
 
 /**
  * A moving average, and what moves it: two of them may differ a lot, as each forgets in its own way.

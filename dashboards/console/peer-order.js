@@ -6,7 +6,7 @@ import { chosen } from './settings.js'
 import { stateOrder } from './words.js'
 
 /** @typedef {import('./peer.js').Peer} Peer */
-/** @typedef {import('./peer-row.js').ColumnId} ColumnId */
+/** @typedef {import('./peer-columns.js').ColumnId} ColumnId */
 
 /** How long an order by numbers stays, milliseconds: they change all the time, and what moves cannot be read. */
 const orderMs = 5000

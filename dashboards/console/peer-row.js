@@ -6,6 +6,7 @@ import { badgeText, changesOf } from './change-texts.js'
 import { draw } from './chart.js'
 import { h, setAttribute, setHidden, setShape, setStyle, setText, shape } from './dom.js'
 import { count, duration, percent, rate } from './format.js'
+import { columns, headOf } from './peer-columns.js'
 import { probeText, stateNote, waitNote, wellNote } from './peer-texts.js'
 import { chosen } from './settings.js'
 import { stalled, stateShapes, states } from './words.js'
@@ -14,46 +15,6 @@ import { stalled, stateShapes, states } from './words.js'
 
 /** The width of the small lines, milliseconds. */
 export const lineMs = 60_000
-
-/** Columns in order. `sort` gives what rows are sorted by, the greatest first unless it says otherwise. */
-export const columns = /** @type {const} */ ([
-  { id: 'peer', title: 'Peer', label: 'Peer', about: 'In the order of the configuration, unless sorted' },
-  { id: 'state', title: 'State', label: 'State', about: 'Worst first' },
-  {
-    id: 'share',
-    title: 'Share',
-    label: 'Share',
-    about:
-      'Its part of the attempts within the span. "Meant", the mark on the bar, is the mean of its chance to get the next request, looked at once a second. The bar is full at the greatest share in the group.',
-  },
-  {
-    id: 'rate',
-    title: 'Attempts/s',
-    label: 'Attempts/s',
-    about: 'Begun within the span; the line is the last minute',
-  },
-  {
-    id: 'flight',
-    title: 'In flight',
-    label: 'In flight',
-    about: 'Requests in progress now, and how many there may be',
-  },
-  {
-    id: 'time',
-    title: 'Time',
-    label: 'Time',
-    about: 'Mean time to the header within the span, the average that is kept, and what the method expects',
-  },
-  {
-    id: 'well',
-    title: 'Ended well',
-    label: 'Ended well',
-    about: 'Part of the attempts within the span, and why the others did not',
-  },
-  { id: 'probes', title: 'Probes', label: 'Probes', about: 'How the last one ended' },
-])
-
-/** @typedef {(typeof columns)[number]['id']} ColumnId */
 
 export class PeerRow {
   /** @type {Peer} */
@@ -154,9 +115,9 @@ export class PeerRow {
       well: h('td', { role: 'cell' }, this.#well, this.#wellNote),
       probes: h('td', { role: 'cell' }, this.#probes),
     }
-    for (const { id, label } of columns) {
+    for (const { id } of columns) {
       this.#cells[id].dataset['column'] = id
-      this.#cells[id].dataset['label'] = label
+      this.#cells[id].dataset['label'] = headOf(id, peer.group.isStream).label
     }
     this.element = h('tr', { class: 'peer', role: 'row' }, ...Object.values(this.#cells))
     this.#update()
@@ -195,11 +156,13 @@ export class PeerRow {
 
     const mean = peer.mean('headerMs', 'headers', ms)
     setText(this.#time, duration(mean))
+    const connect = peer.number('connectTime') || undefined
     const average = peer.number('average') || peer.number('headerTime') || undefined
     const expected = peer.number('expected')
     // What a method assumes of a peer that it knows nothing of is no expectation.
     const assumed = expected !== undefined && !peer.number('average') && peer.number('report') === undefined
     const notes = []
+    if (connect !== undefined) notes.push(`connects in ${duration(connect)}`)
     if (average !== undefined && !assumed) notes.push(`avg ${duration(average)}`)
     if (expected !== undefined) notes.push(assumed ? 'no average yet' : `expects ${duration(expected)}`)
     setText(this.#timeNote, notes.join(', '))

@@ -4,14 +4,15 @@
 
 import { arrange, h, setAttribute, setHidden, setText } from './dom.js'
 import { count } from './format.js'
+import { columns, headOf } from './peer-columns.js'
 import { PeerDetails } from './peer-details.js'
 import { PeerOrder } from './peer-order.js'
-import { columns, PeerRow } from './peer-row.js'
+import { PeerRow } from './peer-row.js'
 import { chosen } from './settings.js'
 
 /** @typedef {import('./group.js').Group} Group */
 /** @typedef {import('./peer.js').Peer} Peer */
-/** @typedef {import('./peer-row.js').ColumnId} ColumnId */
+/** @typedef {import('./peer-columns.js').ColumnId} ColumnId */
 
 /** Rows that are shown at most: a page of thousands helps nobody. */
 const most = 1000
@@ -62,7 +63,8 @@ export class PeerTable {
   }
 
   /** @param {(typeof columns)[number]} column */
-  #header({ id, title, about }) {
+  #header({ id }) {
+    const { title, about } = headOf(id, this.#group.isStream)
     const button = h('button', { type: 'button', title: about, onclick: () => this.#sortBy(id) }, title)
     return h('th', { scope: 'col', role: 'columnheader', 'data-column': id, 'aria-sort': 'none' }, button)
   }

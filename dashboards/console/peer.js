@@ -15,6 +15,7 @@ const kept = [
   'inFlight',
   'share',
   'connects',
+  'connectMs',
   'reuses',
   'passedErrors',
   'shadowPicks',

@@ -46,6 +46,7 @@
 /**
  * @typedef {object} GroupLayout
  * @property {string} name
+ * @property {'http' | 'stream'} kind
  * @property {string} method
  * @property {boolean} single
  * @property {{ percents: [string, number][], key?: string, variable?: string }} [split]
@@ -57,6 +58,10 @@
  * @property {PeerLayout[]} peers
  * @property {boolean} open
  * @property {ChangeLayout[]} [changes]
+ * @property {{ number: number, timeout: number }} [queue]
+ * @property {{ mode: 'cookie' | 'route' | 'learn', strict: boolean, zone?: string, capacity?: number, timeout?: number }} [sticky]
+ * @property {{ after?: number }} [backupSwitch]
+ * @property {string[]} [names]
  */
 
 /**
@@ -65,7 +70,7 @@
  * @property {string} version
  * @property {string} page
  * @property {number} startedAt
- * @property {Record<'peer' | 'track' | 'probe' | 'states' | 'exclusions' | 'reasons' | 'denials', string[]> & { buckets: number[] }} words
+ * @property {Record<'peer' | 'track' | 'probe' | 'states' | 'exclusions' | 'reasons' | 'denials', string[]> & Record<'buckets' | 'sessionBuckets', number[]>} words
  * @property {GroupLayout[]} groups
  */
 
@@ -116,6 +121,10 @@
  * @property {[number, number, number][]} budgets
  * @property {[number, number | null, number]} [fleet]
  * @property {[number, number, number, number]} [shadow]
+ * @property {[number, number, number, number, number, number]} [queue]
+ * @property {[number, number, number, number | null, number | null]} [sticky]
+ * @property {[number, number | null, number, number | null]} [list]
+ * @property {[number, number | null, string | null][]} [names]
  * @property {Row[]} peers
  */
 
@@ -159,6 +168,7 @@
  * @property {number} [ms]
  * @property {boolean} reused
  * @property {number} retry
+ * @property {'HTTP' | 'TCP' | 'UDP'} protocol
  * @property {string} method
  * @property {string} path
  * @property {string} traceId

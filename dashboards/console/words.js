@@ -7,11 +7,14 @@
 export const attemptReasons = {
   refused: 'The peer refused the connection: nothing listens there.',
   unreachable: 'There is no way to the peer: the network says that the host or network cannot be reached.',
-  reset: 'The peer broke the connection off (RST) before a complete header had come.',
-  closed: 'The peer closed the connection before a complete header had come.',
+  reset:
+    'The peer broke the connection off (RST) before a complete header had come; in a session, at any time.',
+  closed:
+    'The peer closed the connection before a complete header had come; a session broke off in another way than by a reset.',
   timeout_connect: 'The connection was not established within proxy_connect_timeout.',
   timeout_send: 'The peer took nothing of the request for proxy_send_timeout.',
-  timeout_read: 'The peer sent nothing of its header for proxy_read_timeout.',
+  timeout_read:
+    'The peer sent nothing of its header for proxy_read_timeout; of a session, fewer answers than proxy_responses within proxy_timeout.',
   stale:
     'The peer had closed a kept connection just as it was used again. No mark against the peer: the request is sent once more.',
   invalid_header: 'The header of the answer was malformed.',

@@ -47,6 +47,16 @@ test('times to connect, to the first byte and to the end are averaged apart', ()
   assert.deepEqual([attempt.connectMs, attempt.headerMs, attempt.responseMs], [10, 50, 400])
 })
 
+test('a connection is counted as soon as it is there, once, and none that was not', () => {
+  const { upstream, peer, columns } = setup()
+  const attempt = chosen(upstream, peer, 1000)
+  connected(attempt, new Call(), 1010)
+  assert.deepEqual([columns.connects[0], columns.connectMs[0], columns.reuses[0]], [1, 10, 0])
+  ends(attempt, 'ok', 1400)
+  ends(chosen(upstream, peer, 1500), 'error', 1510, true)
+  assert.deepEqual([columns.connects[0], columns.connectMs[0], columns.reuses[0]], [1, 10, 0])
+})
+
 test('a session that was cut, or whose client left, says nothing of how long sessions last, and is no failure', () => {
   for (const ending of ['error', 'aborted'] as const) {
     const { upstream, peer, columns } = setup()
