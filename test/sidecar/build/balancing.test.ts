@@ -11,7 +11,8 @@ import { sessionKey } from '../../../feedback/sessions/sessions.ts'
 import type { SharedZone } from '../../../feedback/zone.ts'
 import { type Group, Selection } from '../../../sidecar/balance/pick.ts'
 import { JoinedMemory, shareMemory } from '../../../sidecar/build/memory.ts'
-import { join, prepare, type Running, upstreamFacts } from '../../../sidecar/build/running.ts'
+import { join, prepare, type Running } from '../../../sidecar/build/running.ts'
+import { upstreamFacts } from '../../../sidecar/build/upstream-facts.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
 
 const options = { prefix: '/tmp', version: '0' }
