@@ -60,8 +60,12 @@ local function forget(keys)
   write('HDEL', all, keys)
   write('ZREM', changed, keys)
 end
+-- What is to come has not been: a clock was set back, or somebody made it up.
 local function moments(value)
-  if value and #value > ${momentBytes} then return struct.unpack('<dd', value) end
+  if value and #value > ${momentBytes} then
+    local bound, used = struct.unpack('<dd', value)
+    if bound <= now + 1000 and used <= now + 1000 then return bound, used end
+  end
   return -1, -1
 end
 

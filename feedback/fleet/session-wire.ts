@@ -1,6 +1,9 @@
 import { longestSid, type SessionKey, type SessionRecord } from '../sessions/entries.ts'
 import { keyBytes, momentBytes } from './session-scripts.ts'
 
+/** What is further ahead than that cannot be right, milliseconds. */
+const aheadMs = 2000
+
 /** What one exchange of sessions has brought. */
 export interface HeardSessions {
   readonly epoch: string
@@ -42,7 +45,8 @@ export function readSessions(answer: unknown, news: readonly SessionRecord[], no
   const records: SessionRecord[] = []
   for (let i = 0; i < keys.length; i++) {
     const record = keys[i].length === keyBytes ? readSession(keyOf(keys[i]), values[i], shift) : undefined
-    if (record !== undefined) records.push(record)
+    // By another clock a moment may lie a little ahead.
+    if (record !== undefined && record.usedAt < now + aheadMs) records.push(record)
   }
   const lost = []
   for (let i = 0; i < losses.length; i += 2) {

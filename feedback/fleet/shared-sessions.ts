@@ -9,6 +9,8 @@ import { packSessions, readSessions } from './session-wire.ts'
 const atOnce = 500
 /** So many exchanges are made in one round at most while there is more to tell or to hear. */
 const exchanges = 20
+/** The same when this instance ends, and somebody waits for that. */
+const lastExchanges = 4
 
 /** What it takes to share sessions. */
 export interface SessionShareEnv extends Pick<LinkEnv, 'now'> {
@@ -31,6 +33,7 @@ export class SharedSessions {
   #epoch = ''
   #since = '0'
   #running: Promise<void> | undefined
+  #most = exchanges
 
   constructor(env: SessionShareEnv) {
     this.#env = env
@@ -49,14 +52,16 @@ export class SharedSessions {
 
   /** Tells what there is, for the last time. Never rejects. */
   async end(book: SessionBook): Promise<void> {
+    this.#most = 0
     await this.#running
+    this.#most = lastExchanges
     await this.round(book)
   }
 
   async #round({ table, rules }: SessionBook): Promise<void> {
     const { link, tally } = this.#env
     if (table !== this.#table) this.#begin(table)
-    for (let i = 0; i < exchanges && link.up; i++) {
+    for (let i = 0; i < this.#most && link.up; i++) {
       const news = table.news(atOnce)
       try {
         const more = await this.#exchange(table, news, rules.timeout)

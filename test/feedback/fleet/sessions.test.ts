@@ -186,6 +186,28 @@ test('what somebody else does to the keys costs nobody a session', async () => {
   assert.equal(one.table.size, size + 1)
 })
 
+test('nobody is bound for ever by moments that are to come', async () => {
+  const name = fresh()
+  const [all, changed] = keysOf(name)
+  await using one = new Instance(name)
+  await using other = new Instance(name)
+  one.bind('id', 'A')
+  await until(() => other.find('id') === 'A')
+  const bytes = Buffer.alloc(17, 'B')
+  bytes.writeDoubleLE(1e18, 0)
+  bytes.writeDoubleLE(1e18, 8)
+  const words = sessionKey('id')
+  const member = Buffer.alloc(16)
+  for (let i = 0; i < 4; i++) member.writeInt32LE(words[i]!, 4 * i)
+  await server.command('HSET', all, member, bytes)
+  await server.command('ZADD', changed, 500_000, member)
+  await server.command('HSET', all, 'version', '500000')
+  await sleep(3 * interval)
+  other.bind('id', 'C')
+  await until(() => one.find('id') === 'C')
+  assert.equal(other.find('id'), 'C')
+})
+
 test('Redis forgets what nobody uses, and all of it some time later', async () => {
   const name = fresh()
   const [all, changed] = keysOf(name)

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { after, before, test } from 'node:test'
 import { type Backends, backends, type Exchange } from '../../support/backend.ts'
-import { ask, type Reply } from '../../support/client.ts'
+import { ask, type Reply, webSocket } from '../../support/client.ts'
 import { freePort } from '../../support/free-port.ts'
 import { type Lab, lab } from '../../support/invariants.ts'
 
@@ -124,6 +124,13 @@ test('a failure page names the peer that was asked last, and none where nobody w
   assert.deepEqual([nobody.status, nobody.header('x-sticky'), cookies(nobody)], [502, 'MISS', []])
   const page = await get('/page', 'srv=E')
   assert.deepEqual([page.status, page.text, cookies(page)], [502, 'sorry', ['srv=D; path=/']])
+})
+
+test('an answer that switches protocols names the peer, too', async () => {
+  const { client, status, head } = await webSocket(front.port, '/cookie/upgrade')
+  assert.equal(status, 101)
+  assert.match(head.header('set-cookie')!, /^srv=[AB]; httponly; samesite=lax; path=\/$/)
+  client.close()
 })
 
 test('the cookie stands beside those of the peer, whatever of theirs is hidden', async () => {
