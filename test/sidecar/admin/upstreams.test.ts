@@ -8,6 +8,7 @@ import { Zone } from '../../../feedback/zone.ts'
 import { type AdminOptions, adminApp } from '../../../sidecar/admin/server.ts'
 import type { Plan } from '../../../sidecar/build/plans.ts'
 import { Runtime } from '../../../sidecar/changes/runtime.ts'
+import { fc } from '../../support/property.ts'
 import { written } from '../changes/groups.ts'
 import { facts, groupOf, now, wall } from './facts.ts'
 
@@ -452,4 +453,67 @@ test('/config shows what is changed beside what the file says, and /status marks
   assert.deepEqual(status, { weight: { value: 2, file: 5, at, by: '127.0.0.1' } })
   await ground.ask('DELETE', '/upstreams/app/changes')
   assert.equal((await ground.ask('GET', '/config?format=json')).json().changes, undefined)
+})
+
+test('whatever is asked for is granted or refused with a reason, and the group stays whole', async () => {
+  const ground = new Ground({ app: three, other: 'hash $uri consistent; server 127.0.0.1:8081;' })
+  const texts = fc.oneof(
+    fc.constantFrom(
+      '127.0.0.1:8081',
+      '127.0.0.1:8082',
+      'unix:/run/a.sock',
+      '10.0.0.4:80',
+      '[::1]:80',
+      '::',
+      ':',
+      '',
+    ),
+    // No name that would be looked up.
+    fc.string({ maxLength: 12 }).map((text) => ` ${text}`),
+  )
+  const values = fc.oneof(
+    fc.integer({ min: -1, max: 5 }),
+    fc.constantFrom('up', 'down', 'drain', true, null),
+    fc.jsonValue(),
+  )
+  const names = fc.constantFrom(
+    'server',
+    'weight',
+    'max_conns',
+    'state',
+    'backup',
+    'down',
+    'track',
+    'sid',
+    '__proto__',
+    'x',
+  )
+  const bodies = fc.oneof(
+    fc.dictionary(names, values, { maxKeys: 3 }).filter(({ server }) => typeof server !== 'string'),
+    fc.record({ server: texts }),
+    fc.record({ server: texts, weight: values }),
+    fc.jsonValue(),
+  )
+  const asks = fc.record({
+    method: fc.constantFrom('PATCH', 'POST', 'DELETE'),
+    group: fc.constantFrom('app', 'app', 'other', 'APP', 'nope', 'constructor'),
+    address: texts,
+    body: bodies,
+  })
+  await fc.assert(
+    fc.asyncProperty(asks, async ({ method, group, address, body }) => {
+      const peers = `/upstreams/${group}/peers`
+      const url = method === 'POST' ? peers : `${peers}/${encodeURIComponent(address)}`
+      const answer = await ground.ask(method, url, method === 'DELETE' ? undefined : body)
+      const refusals = address === '' ? [404, 405, 409, 422] : [404, 409, 422]
+      assert.ok([200, ...refusals].includes(answer.statusCode), `${answer.statusCode} ${answer.body}`)
+      if (answer.statusCode !== 200) assert.match(answer.json().error, /\S/)
+      const { peers: primaries } = ground.upstream()
+      assert.ok(primaries.length > 0)
+      for (const { options } of primaries) {
+        assert.ok(options.weight >= 1 && options.max_conns >= 0 && !(options.down && options.drain))
+      }
+    }),
+    { numRuns: 150 },
+  )
 })
