@@ -18,7 +18,7 @@ export interface UdpClient {
 /** The listener that a session belongs to. */
 export interface UdpSide extends UdpHost {
   /** Sends to the client. */
-  reply(session: UdpSession, datagram: Uint8Array): void
+  reply(client: UdpClient, datagram: Uint8Array): void
   /** The client's next datagram is not this session's any more. */
   unbind(session: UdpSession): void
   /** It is over and recorded. */

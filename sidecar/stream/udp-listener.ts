@@ -4,7 +4,7 @@ import { monotonic } from '../../feedback/clock.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
 import { begun, ended } from './record.ts'
 import type { StreamServer } from './settings.ts'
-import type { UdpHost, UdpSide } from './udp-host.ts'
+import type { UdpClient, UdpHost, UdpSide } from './udp-host.ts'
 import { mostQueued } from './udp-link.ts'
 import { UdpSession } from './udp-session.ts'
 
@@ -68,8 +68,9 @@ export class UdpListener implements UdpSide {
 
   // What sessions need.
 
-  reply({ call, client }: UdpSession, datagram: Uint8Array): void {
-    this.#reply(call, client, datagram)
+  reply({ address, port }: UdpClient, datagram: Uint8Array): void {
+    if (this.#closed || this.#socket.getSendQueueSize() > mostQueued) this.lost()
+    else this.#socket.send(datagram, port, address, this.#sent)
   }
 
   unbind(session: UdpSession): void {
@@ -79,7 +80,8 @@ export class UdpListener implements UdpSide {
   gone(session: UdpSession): void {
     this.#sessions -= 1
     this.#owner.gone(session)
-    this.#closeWhenDone()
+    // Its last answer goes out first.
+    if (!this.#open) setImmediate(() => this.#closeWhenDone())
   }
 
   expect(at: number): void {
@@ -115,7 +117,11 @@ export class UdpListener implements UdpSide {
     const target = content.kind === 'proxy' ? content.target(call) : undefined
     if (target?.group === undefined) {
       call.requestLength = datagram.length
-      if (content.kind === 'return') this.#reply(call, from, Buffer.from(content.text(call), 'latin1'))
+      if (content.kind === 'return') {
+        const text = Buffer.from(content.text(call), 'latin1')
+        call.bytesSent = text.length
+        this.reply(from, text)
+      }
       if (target !== undefined) {
         call.status = target.status
         this.complain(call, target.error)
@@ -146,15 +152,6 @@ export class UdpListener implements UdpSide {
     call.serverName = server.address
     call.connection = serial
     return call
-  }
-
-  #reply(call: Call, { address, port }: { address: string; port: number }, datagram: Uint8Array): void {
-    if (this.#closed || this.#socket.getSendQueueSize() > mostQueued) {
-      this.lost()
-      return
-    }
-    call.bytesSent += datagram.length
-    this.#socket.send(datagram, port, address, this.#sent)
   }
 
   /** A client that cannot be reached is not waited for: its session ends by its own rules. */

@@ -149,8 +149,10 @@ export class UdpSession implements LinkOwner, Dated {
       attempt.accepted = true
       firstByte(attempt, this.call, now)
     }
-    this.#side.reply(this, datagram)
+    this.call.bytesSent += datagram.length
+    // Before it goes: whoever has the answer may ask again at once, and whatever it asks finds this one written down.
     this.#check()
+    this.#side.reply(this.client, datagram)
   }
 
   sent(): void {

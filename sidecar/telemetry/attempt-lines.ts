@@ -38,6 +38,8 @@ function happening(attempt: Attempt): Line | undefined {
   if (attempt.upstream.kind === 'stream' && attempt.connectMs !== undefined) {
     // What was said of it ends with that: there are no heads to wait for.
     if (attempt.reason === undefined) return undefined
+    // Datagrams that were to be answered.
+    if (attempt.reason === 'timeout_read') return error(`${timedOut}, ${detail} ${sessionPhase(attempt)}`)
     const level = attempt.reason === 'client_abort' ? 'info' : 'error'
     return { level, text: `recv() failed (${errorOf(detail) ?? detail}) ${sessionPhase(attempt)}` }
   }

@@ -341,6 +341,55 @@ test('probes over UDP take out a peer that is gone, and bring it back', async ()
   assert.ok(gone!.health.probes!.count > 2)
 })
 
+test('sessions of datagrams are bound, limited, weighed and written down as those of TCP', async () => {
+  await using a = await udpPeer(named('A'))
+  await using b = await udpPeer(named('B'))
+  await using slow = await udpPeer()
+  const servers = `server ${a.address}; server ${b.address};`
+  await using sidecar = await start(`worker_processes 2;
+    stream {
+      log_format plain '$protocol $status $bytes_received $bytes_sent $upstream_addr $upstream_bytes_sent';
+      access_log off;
+      proxy_responses 1;
+      upstream learnt { zone z1 64k; ${servers}
+        sticky learn zone=s:1m create=$remote_addr lookup=$remote_addr; }
+      upstream u { zone z2 64k; server ${slow.address} max_conns=2; server ${a.address} backup; }
+      upstream heavy { zone z3 64k; server ${a.address} weight=3; server ${b.address}; }
+      upstream quick { zone z4 64k; least_time first_byte; ${servers} }
+      server { listen 127.0.0.1:PORT udp; proxy_pass learnt; }
+      server { listen 127.0.0.1:PORT2 udp; proxy_pass u; proxy_timeout 700ms; }
+      server { listen 127.0.0.1:PORT3 udp; proxy_pass heavy; access_log /dev/stdout plain; }
+      server { listen 127.0.0.1:PORT4 udp; proxy_pass quick; }
+    }`)
+  const ask = async (port: number, count: number) => {
+    let said = ''
+    for (let i = 0; i < count; i++) said += await askOnce(port, '')
+    return said
+  }
+  assert.match(await ask(sidecar.port, 6), /^(A{6}|B{6})$/, 'its address is known')
+  await using one = await udpClient(sidecar.ports['PORT2']!)
+  await using two = await udpClient(sidecar.ports['PORT2']!)
+  for (const client of [one, two]) client.send('x')
+  await eventually('both wait', () => slow.came.length === 2)
+  assert.equal(await ask(sidecar.ports['PORT2']!, 3), 'AAA', 'the first one is full')
+  assert.equal((await ask(sidecar.ports['PORT3']!, 8)).replaceAll('A', '').length, 2)
+  await sidecar.logged(new RegExp(`^UDP 200 0 1 ${b.address} 0$`, 'm'))
+  assert.match(await ask(sidecar.ports['PORT4']!, 8), /^[AB]{8}$/)
+  const times = Object.values(
+    await sidecar.json<Record<string, { health: { first_byte_time: number } }>>(
+      '/status/stream/upstreams/quick/peers/',
+    ),
+  ).map(({ health }) => health.first_byte_time)
+  assert.ok(
+    times.every((time) => time > 0),
+    `${times}`,
+  )
+  await eventually('they have failed', async () => (await states(sidecar)) === 'unavailable up')
+  await sidecar.logged(
+    /upstream timed out \(110: Connection timed out\), 0 of 1 answers came in time while proxying/,
+  )
+})
+
 test('the configuration of the guide keeps to name servers that answer', async () => {
   const text = readFileSync(new URL('../../../docs/udp.md', import.meta.url), 'utf8')
   const [, guide = ''] = /```nginx\n(.*?)```/s.exec(text) ?? []
