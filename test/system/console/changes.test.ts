@@ -170,6 +170,7 @@ test('a token is asked for once, is kept in memory alone, and a wrong one is sai
   assert.equal((await held(sidecar, a.address)).state, 'up')
 
   await fields.getByRole('button', { name: 'Down' }).click()
+  await dialog.waitFor(soon)
   await page.keyboard.type('wrong')
   await page.keyboard.press('Enter')
   await dialog.getByText('That is not the token.').waitFor(soon)
