@@ -5,6 +5,7 @@ import { type ClientCounts, Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from '../net/bind.ts'
 import { readAddress } from '../net/client-address.ts'
 import { afterReading } from '../net/late.ts'
+import { type Sharing, serialOf } from '../net/sharing.ts'
 import { Client, type Host, type Place } from './client.ts'
 import type { Exchange } from './exchange.ts'
 import { Greeting } from './greeting.ts'
@@ -49,15 +50,6 @@ interface Open extends Place {
   removed: boolean
 }
 
-/** What several threads that listen on the same addresses have to know of each other. */
-export interface Sharing {
-  /** How many listen. */
-  readonly threads: number
-  /** Which of them this is, from 0. */
-  readonly thread: number
-  readonly tally: Tally
-}
-
 /** How often it is looked whether clients take too long, milliseconds. */
 const lookEveryMs = 500
 /** Looks that are further apart show that the process could not run meanwhile: nobody is judged by that time. */
@@ -72,7 +64,6 @@ export class Listeners implements Host {
   #clients = new Set<Client>()
   /** Connections whose PROXY header is waited for. */
   readonly #greetings = new Map<Greeting, Open>()
-  #serial: number
   #stopped = false
   #looking: NodeJS.Timeout | undefined = undefined
   #lookedAt = 0
@@ -94,8 +85,6 @@ export class Listeners implements Host {
     this.handler = handler
     this.#sharing = sharing
     this.counts = sharing.tally.own
-    // Serial numbers of connections are the process's: each thread has every so manieth.
-    this.#serial = sharing.thread + 1 - sharing.threads
     this.#limit = limit
     this.#dropped = dropped
   }
@@ -205,10 +194,10 @@ export class Listeners implements Host {
       socket.destroy()
       return
     }
-    this.#serial += this.#sharing.threads
+    const serial = serialOf(this.#sharing)
     this.counts.open += 1
-    if (open.spec.proxyProtocol) this.#greet(open, socket, this.#serial)
-    else this.#clients.add(new Client(socket, this.#serial, open, this))
+    if (open.spec.proxyProtocol) this.#greet(open, socket, serial)
+    else this.#clients.add(new Client(socket, serial, open, this))
     if (this.#looking) return
     this.#lookedAt = monotonic()
     this.#looking = setInterval(() => afterReading(() => this.#look()), lookEveryMs).unref()

@@ -2,22 +2,13 @@ import { createServer, type Server, type Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import type { Tally } from '../../feedback/tally.ts'
 import { type Bind, bind } from '../net/bind.ts'
 import { readAddress } from '../net/client-address.ts'
+import { type Sharing, serialOf } from '../net/sharing.ts'
 import type { SessionHost } from './host.ts'
 import { Session } from './session.ts'
 import type { StreamServer } from './settings.ts'
 import { Watch } from './watch.ts'
-
-/** What threads that listen on the same addresses have to know of each other. */
-export interface StreamSharing {
-  /** How many listen. */
-  readonly threads: number
-  /** Which of them this is, from 0. */
-  readonly thread: number
-  readonly tally: Tally
-}
 
 /** What is told to the rest of the program. */
 export interface StreamNews extends Pick<SessionHost, 'complain' | 'note'> {
@@ -37,7 +28,7 @@ export class StreamListeners implements SessionHost {
   readonly counts
   /** How long sessions have with peers that have left, milliseconds. */
   graceMs = 0
-  readonly #sharing: StreamSharing
+  readonly #sharing: Sharing
   readonly #limit: number
   readonly #news: StreamNews
   readonly #open = new Map<string, Open>()
@@ -48,7 +39,7 @@ export class StreamListeners implements SessionHost {
   #stopped = false
 
   /** @param limit most connections of clients at once, those of all threads and of `http` together */
-  constructor(sharing: StreamSharing, limit: number, news: StreamNews) {
+  constructor(sharing: Sharing, limit: number, news: StreamNews) {
     this.counts = sharing.tally.own
     this.#sharing = sharing
     this.#limit = limit
@@ -197,7 +188,6 @@ export class StreamListeners implements SessionHost {
   }
 
   #call({ bind }: Open, socket: Socket, server: StreamServer): Call {
-    const { threads, thread } = this.#sharing
     const call = new Call()
     const address = readAddress(socket, bind.address)
     call.protocol = 'TCP'
@@ -210,8 +200,7 @@ export class StreamListeners implements SessionHost {
     call.serverAddr = address.serverAddr
     call.serverPort = address.serverPort
     call.serverName = server.address
-    // Serial numbers are the process's: each thread has every so manieth.
-    call.connection = thread + 1 + (this.counts.accepted - 1) * threads
+    call.connection = serialOf(this.#sharing)
     return call
   }
 }

@@ -2,7 +2,8 @@ import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { bindUdp, type UdpBind } from '../net/bind-udp.ts'
-import type { StreamNews, StreamSharing } from './listener.ts'
+import { type Sharing, serialOf } from '../net/sharing.ts'
+import type { StreamNews } from './listener.ts'
 import type { StreamServer } from './settings.ts'
 import { UdpListener, type UdpOwner } from './udp-listener.ts'
 import type { UdpSession } from './udp-session.ts'
@@ -20,7 +21,7 @@ const partingMs = 1000
 export class UdpListeners implements UdpOwner {
   readonly counts
   graceMs = 30_000
-  readonly #sharing: StreamSharing
+  readonly #sharing: Sharing
   readonly #limit: number
   /** Most sessions of this thread. */
   readonly #share: number
@@ -33,7 +34,7 @@ export class UdpListeners implements UdpOwner {
   #stopped = false
 
   /** @param limit most connections and sessions of clients at once, those of all threads and of `http` together */
-  constructor(sharing: StreamSharing, limit: number, news: StreamNews) {
+  constructor(sharing: Sharing, limit: number, news: StreamNews) {
     this.counts = sharing.tally.own
     this.#sharing = sharing
     this.#limit = limit
@@ -141,7 +142,7 @@ export class UdpListeners implements UdpOwner {
   // What listeners and sessions need.
 
   admit(): number | undefined {
-    const { threads, thread, tally } = this.#sharing
+    const { threads, tally } = this.#sharing
     const { counts } = this
     const all = threads > 1 ? tally.all().open : counts.open
     if (all >= this.#limit || this.#sessions.size >= this.#share) {
@@ -150,8 +151,7 @@ export class UdpListeners implements UdpOwner {
       return undefined
     }
     counts.accepted += 1
-    // Serial numbers are the process's: each thread has every so manieth.
-    return thread + 1 + (counts.accepted - 1) * threads
+    return serialOf(this.#sharing)
   }
 
   begun(session: UdpSession): void {
