@@ -44,20 +44,14 @@ export function checkProbes(http: HttpBlock, fleet: Model['fleet'], reading: Rea
   const check = new ProbeCheck(http, fleet, reading)
   const walk = (locations: Readonly<Record<string, LocationBlock>> | undefined) => {
     for (const location of Object.values(locations ?? {})) {
-      const { proxy_pass: url, grpc_pass: address } = location
-      const pass = url ?? address
-      const target =
-        pass === undefined || hasVariables(pass)
-          ? undefined
-          : url === undefined
-            ? grpcAddress(pass)
-            : proxyAddress(pass)
+      const key = location.proxy_pass === undefined ? 'grpc_pass' : 'proxy_pass'
+      const text = location[key]
+      const parse = key === 'grpc_pass' ? grpcAddress : proxyAddress
+      const target = text === undefined || hasVariables(text) ? undefined : parse(text)
       const name = target?.port === undefined ? target?.host : undefined
       for (const line of location.upstream_probe ?? []) {
         const kind = kindOfLine(line)
-        // Peers of gRPC speak HTTP/2 alone.
-        const deaf = url === undefined && address !== undefined && kind.http
-        check.one(line, kind, 'location', deaf ? undefined : pass, name)
+        check.one(line, kind, { block: 'location', key: text === undefined ? 'proxy_pass' : key, text, name })
       }
       walk(location.locations)
     }
@@ -74,8 +68,19 @@ export function checkStreamProbes(stream: StreamBlock, fleet: Model['fleet'], re
   for (const { proxy_pass: text, upstream_probe: lines = [] } of stream.servers ?? []) {
     const target = text === undefined || hasVariables(text) ? undefined : streamTarget(text)
     const name = target?.kind === 'tcp' && target.port === undefined ? target.host : undefined
-    for (const line of lines) check.one(line, kindOfStreamLine(line), 'server', text, name)
+    const pass: Pass = { block: 'server', key: 'proxy_pass', text, name }
+    for (const line of lines) check.one(line, kindOfStreamLine(line), pass)
   }
+}
+
+/** Where the peers of a probe are named. */
+interface Pass {
+  readonly block: 'location' | 'server'
+  readonly key: 'proxy_pass' | 'grpc_pass'
+  /** What it says; undefined where it does not stand. */
+  readonly text: string | undefined
+  /** The group that it may mean, lower case. */
+  readonly name: string | undefined
 }
 
 class ProbeCheck {
@@ -91,21 +96,14 @@ class ProbeCheck {
     this.#groups = new Map(Object.entries(upstreams).map(([name, group]) => [name.toLowerCase(), group]))
   }
 
-  /**
-   * @param place where `proxy_pass` has to stand too
-   * @param pass what it says; undefined where there is none
-   * @param name the group that it may mean, lower case
-   */
-  one(
-    line: StreamProbeLine,
-    kind: ProbeKind,
-    place: string,
-    pass: string | undefined,
-    name: string | undefined,
-  ): void {
-    if (pass === undefined) this.#lacks(line, `"proxy_pass" in the same ${place}`)
+  one(line: StreamProbeLine, kind: ProbeKind, { block, key, text, name }: Pass): void {
+    if (text === undefined) this.#lacks(line, `"${key}" in the same ${block}`)
+    // Peers of gRPC speak HTTP/2 alone, which these requests are not.
+    if (key === 'grpc_pass' && kind.http) {
+      this.#refuse(line, 'type', `type=${kind.name} is incompatible with "grpc_pass"`)
+    }
     const group = name === undefined ? undefined : this.#groups.get(name)
-    if (group === undefined) this.#lacks(line, '"proxy_pass" to a named upstream')
+    if (group === undefined) this.#lacks(line, `"${key}" to a named upstream`)
     if (group.zone === undefined) this.#lacks(line, `"zone" in upstream "${name}"`)
     const own = `${name} ${line.name}`
     if (this.#names.has(own)) this.#refuse(line, '', `duplicate probe "${line.name}" of upstream "${name}"`)
