@@ -80,6 +80,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/dashboards.test.ts': [13, 0.9],
   'test/system/discovery-life.test.ts': [11, 0.4],
   'test/system/discovery-load.test.ts': [12, 0.6],
+  'test/system/discovery-stream.test.ts': [9, 0.6],
   'test/system/discovery.test.ts': [16, 0.3],
   'test/system/faults/answers.test.ts': [5, 0.7],
   'test/system/faults/clients.test.ts': [3, 0.6],

@@ -63,8 +63,12 @@ export class TcpPeer implements AsyncDisposable {
  * @param each what is done with a connection; left out: it waits for `next`
  * @param port left out: a free one
  */
-export async function tcpPeer(each?: (connection: Client) => void, port = 0): Promise<TcpPeer> {
-  const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(port, '127.0.0.1')
+export async function tcpPeer(
+  each?: (connection: Client) => void,
+  port = 0,
+  host = '127.0.0.1',
+): Promise<TcpPeer> {
+  const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(port, host)
   await once(server, 'listening')
   return new TcpPeer(server, each)
 }

@@ -23,6 +23,7 @@ for (const threads of [1, 2]) {
     await using sidecar = await start(
       followed(dns, `churn.example:${peers.port} resolve max_fails=1`, {
         group: 'least_time header;',
+        http: 'keepalive_requests 1000000;',
         main: `worker_processes ${threads};`,
       }),
     )
