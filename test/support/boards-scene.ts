@@ -1,8 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, type Backends, backends, type Exchange } from './backend.ts'
+import { change } from './changing.ts'
+import { dial } from './client.ts'
+import { type DnsServer, dnsServer } from './dns-server.ts'
 import { type Instances, instances, Visitors } from './instances.ts'
 import { Receiver } from './otlp.ts'
 import { type RedisServer, redisServer } from './redis.ts'
 import type { Sidecar } from './sidecar.ts'
+import { echoPeer, type TcpPeer } from './tcp-peer.ts'
 
 /** Every n-th answer is of one kind, all others of another. */
 function nth(
@@ -46,11 +51,17 @@ export class BoardsScene implements AsyncDisposable {
   #fleet!: Instances
   #visitors: Visitors[] = []
   #traces!: Receiver
+  #dns!: DnsServer
+  #echo!: TcpPeer
+  readonly #sessions = new AbortController()
 
   async open(): Promise<this> {
     this.#redis = await redisServer()
     this.#traces = await new Receiver('http').listen()
     this.#peers = await backends(Object.values(scripts))
+    this.#echo = await echoPeer()
+    this.#dns = await dnsServer()
+    for (const name of ['found', 'kept']) await this.#dns.has(`${name}.internal`, ['127.0.0.1'])
     this.#fleet = await instances(2, this.#config(), {
       group: 'shop',
       busy: true,
@@ -64,11 +75,18 @@ export class BoardsScene implements AsyncDisposable {
       ['/gone', 1, 100],
       ['/probed', 1, 40],
       ['/told', 1, 20],
+      ['/queued', 3, 5],
+      ['/learned', 1, 5],
+      ['/moved', 1, 50],
+      ['/named', 1, 50],
     ] as const) {
       this.#visitors.push(new Visitors(this.instances, each, pauseMs, path))
     }
+    for (const { ports } of this.instances) void this.#talk(ports['PORT2']!)
+    await this.#dns.instead('kept.internal', { code: 'SERVFAIL' })
     const [one, other] = this.instances
     await one!.reload()
+    await change(one!, 'PATCH', `moved/peers/${this.address('probed')}`, { weight: 2 })
     await other!.rewrite('nonsense;')
     other!.signal('SIGHUP')
     return this
@@ -87,11 +105,28 @@ export class BoardsScene implements AsyncDisposable {
     return this.#peers.list[Object.keys(scripts).indexOf(role)]!
   }
 
+  /** Short sessions, one after the other. */
+  async #talk(port: number): Promise<void> {
+    const { signal } = this.#sessions
+    while (!signal.aborted) {
+      const client = await dial(port).catch(() => undefined)
+      await client?.write('hello')
+      await client?.inbox.take(5).catch(() => {})
+      client?.close()
+      await sleep(40)
+    }
+  }
+
   #config(): string {
     const server = (role: Role, words = '') => `server ${this.#peer(role).address} ${words};`
     return `
 fleet ${this.#redis.url} group=boards interval=100ms;
+stream {
+  upstream db { zone db 64k; server ${this.#echo.address}; server 127.0.0.1:1 backup; }
+  server { listen 127.0.0.1:PORT2; proxy_pass db; }
+}
 http {
+  resolver ${this.#dns.address} valid=1s status_zone=dns;
   access_log off;
   proxy_next_upstream error timeout http_503;
   upstream shop {
@@ -121,6 +156,21 @@ http {
     feedback $upstream_http_x_capacity;
     ${server('telling')} ${server('reticent')}
   }
+  upstream queued { zone queued 64k; ${server('full', 'max_conns=1')} queue 1 timeout=100ms; }
+  upstream learned {
+    zone learned 64k;
+    sticky learn zone=visits:32k create=$request_id lookup=$request_id;
+    ${server('good')} ${server('probed')}
+  }
+  upstream moved {
+    zone moved 64k;
+    ${server('good', 'down')} ${server('probed', 'backup')}
+    backup_switch permanent=1h;
+  }
+  upstream named {
+    zone named 64k;
+    ${['found', 'kept', 'lost'].map((name) => `server ${name}.internal:${this.#peer('good').port} resolve;`).join(' ')}
+  }
   server {
     listen 127.0.0.1:PORT;
     location /shop { proxy_pass http://shop; }
@@ -134,15 +184,22 @@ http {
       upstream_probe alive uri=/health interval=300ms test=$good scope=instance;
     }
     location /told { proxy_pass http://told; }
+    location /queued { proxy_pass http://queued; }
+    location /learned { proxy_pass http://learned; }
+    location /moved { proxy_pass http://moved; }
+    location /named { proxy_pass http://named; }
   }
   map $upstream_status $good { 200 "1"; }
 }`
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#sessions.abort()
     for (const visitors of this.#visitors) await visitors[Symbol.asyncDispose]()
     await this.#fleet?.[Symbol.asyncDispose]()
     await this.#peers?.[Symbol.asyncDispose]()
+    await this.#echo?.[Symbol.asyncDispose]()
+    await this.#dns?.stop()
     await this.#traces?.[Symbol.asyncDispose]()
     await this.#redis?.stop()
   }

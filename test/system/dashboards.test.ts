@@ -36,17 +36,23 @@ after(async () => {
 const raised = [
   'EvenkeelCanaryErrors shop canary',
   'EvenkeelCanarySlower shop canary',
-  ...['full', 'gone', 'shop', 'spent'].flatMap((group) => [
+  'EvenkeelChangedByHand moved',
+  ...['full', 'gone', 'queued', 'shop', 'spent'].flatMap((group) => [
     `EvenkeelErrorsFast ${group}`,
     `EvenkeelErrorsSlow ${group}`,
   ]),
   'EvenkeelHiddenFailures retry',
+  'EvenkeelNameLost',
+  'EvenkeelNameNotFound',
   'EvenkeelNoLivePeers gone',
+  'EvenkeelOnBackups moved',
   'EvenkeelOverflow full',
   'EvenkeelPeerOut gone',
   'EvenkeelPeerOut probed',
+  'EvenkeelQueueFails queued',
   'EvenkeelReloadFailed',
   'EvenkeelRetryBudgetSpent spent',
+  'EvenkeelSessionsDropped learned',
 ]
 
 /** Whether they hold is a matter of the machine that the test runs on. */
