@@ -2,7 +2,7 @@ import { onBackups } from '../../feedback/backup-switch.ts'
 import { denialReasons } from '../../feedback/reasons.ts'
 import type { Facts, StickyFacts, SwitchFacts, UpstreamFacts } from './facts.ts'
 import { fleetGroupEntries } from './status-fleet.ts'
-import { peers } from './status-peers.ts'
+import { changeEntries, peers } from './status-peers.ts'
 import { type Entry, rounded } from './tree.ts'
 
 /** The groups of a kind in the status tree, by their names as written. Times in milliseconds. */
@@ -83,6 +83,12 @@ function* extras(group: UpstreamFacts, facts: Facts): Generator<Entry> {
       ],
     ]
   }
+  const removed = (facts.runtime()?.list() ?? []).filter((change) => {
+    return change.kind === 'removed' && change.upstream === upstream.name
+  })
+  // What was changed of the others stands at each of them.
+  if (removed.length > 0)
+    yield ['removed', () => removed.map((change): Entry => [change.target, () => changeEntries(change)])]
   if (backupSwitch) yield ['backup_switch', () => switches(group)]
   if (sticky) yield ['sticky', () => stickyEntries(group, sticky)]
 }

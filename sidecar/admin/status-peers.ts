@@ -52,7 +52,8 @@ function* withChanges(upstream: string, peer: Peer, facts: Facts, told: Iterable
     yield ['changed', () => changes.map((one): Entry => [one.kind, () => changeEntries(one)])]
 }
 
-function* changeEntries({ value, file, at, by }: Change): Generator<Entry> {
+/** A change, its kind apart. */
+export function* changeEntries({ value, file, at, by }: Change): Generator<Entry> {
   if (value !== undefined) yield ['value', value]
   if (file !== undefined) yield ['file', file]
   yield ['at', new Date(at)]
