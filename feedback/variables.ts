@@ -2,25 +2,16 @@ import { hostname } from 'node:os'
 import type { Call } from './call.ts'
 import { attemptVariables } from './variables/attempts.ts'
 import { orcaPrefixed, orcaVariables } from './variables/orca.ts'
+import { computed, type Own } from './variables/own.ts'
 import { prefixed } from './variables/prefixed.ts'
 import { requestVariables } from './variables/request.ts'
 import { splitText } from './variables/split.ts'
 import { streamVariables } from './variables/stream.ts'
+import { tlsVariables } from './variables/tls.ts'
 import { traceVariables } from './variables/trace.ts'
 
 /** Reads something of a call as text; empty where it is absent. */
 export type Read = (call: Call) => string
-
-/** A variable that a configuration declares: by `set`, by a named capture, by `map`, or by several of these. */
-interface Own {
-  /** In `call.values` and `call.cache`. */
-  readonly slot: number
-  /** Undefined until a map of that name is declared. */
-  compute: Read | undefined
-  volatile: boolean
-  /** A map that reads itself, through others or not, finds nothing instead of running for ever. */
-  running: boolean
-}
 
 /**
  * The variables of one configuration: those that every configuration has, and those it declares. Texts are
@@ -51,7 +42,7 @@ export class Variables {
     const known =
       kind === 'stream'
         ? [streamVariables]
-        : [requestVariables, attemptVariables, orcaVariables, traceVariables]
+        : [requestVariables, tlsVariables, attemptVariables, orcaVariables, traceVariables]
     for (const list of known) for (const [name, read] of list) this.#defined.set(name, read)
     this.#prefixed = new Map(kind === 'stream' ? [] : [...prefixed, ...orcaPrefixed])
   }
@@ -242,26 +233,6 @@ export class Variables {
       if (prefix.length > best.length && key.length > prefix.length && key.startsWith(prefix)) best = prefix
     }
     return this.#prefixed.get(best)?.(key.slice(best.length))
-  }
-}
-
-function computed(own: Own, call: Call): string {
-  const { compute, slot } = own
-  if (compute === undefined || own.running) return ''
-  if (own.volatile) return guarded(own, compute, call)
-  const known = call.cache[slot]
-  if (known !== undefined) return known
-  const value = guarded(own, compute, call)
-  call.cache[slot] = value
-  return value
-}
-
-function guarded(own: Own, compute: Read, call: Call): string {
-  own.running = true
-  try {
-    return compute(call)
-  } finally {
-    own.running = false
   }
 }
 
