@@ -40,7 +40,7 @@ function ofPrefix(prefix: TlsPeerPrefix, levels: readonly Context[], pass: strin
     directive({
       ...of('name'),
       doc: `Name that a peer’s certificate is made out to, and that \`${prefix}server_name\` sends. May have variables.`,
-      default: pass === 'grpc_pass' ? 'host of grpc_pass' : '$proxy_host',
+      default: `host of ${pass}`,
       args: someText,
     }),
     directive({

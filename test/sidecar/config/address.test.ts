@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import {
   formatAddress,
   formatLocation,
+  grpcAddress,
   hasVariables,
   listenAddress,
   locationKey,
@@ -52,6 +53,29 @@ test('takes a proxy_pass apart and leaves its URI as it is', () => {
     undefined,
     undefined,
   ])
+})
+
+test('tells by the scheme whether TLS is spoken', () => {
+  const secure = (url: string) => proxyAddress(url).secure
+  assert.deepEqual(['http://a', 'https://a', 'HTTPS://unix:/a:/b'].map(secure), [false, true, true])
+})
+
+test('takes a grpc_pass apart, with and without a scheme', () => {
+  const parts = (text: string) => {
+    const { authority, host, unix, port, secure, uri } = grpcAddress(text)
+    assert.equal(uri, undefined)
+    return [authority, host, unix, port, secure]
+  }
+  assert.deepEqual(parts('Calls'), ['Calls', 'calls', false, undefined, false])
+  assert.deepEqual(parts('grpc://[::1]:50051'), ['[::1]:50051', '::1', false, 50_051, false])
+  assert.deepEqual(parts('GRPCS://a.example.com:443'), [
+    'a.example.com:443',
+    'a.example.com',
+    false,
+    443,
+    true,
+  ])
+  assert.deepEqual(parts('grpcs://unix:/run/a:b'), ['unix:/run/a:b', '/run/a:b', true, undefined, true])
 })
 
 test('knows a text with variables', () => {

@@ -22,3 +22,16 @@ test('masks passwords in URLs, secrets and values of secret fields, and leaves t
   assert.match(masked, /value: \$host/)
   assert.match(printModel(model), /me:pass@/)
 })
+
+test('keys and pass phrases of TLS are paths, which are shown as they are', () => {
+  const text = `http { server {
+    ssl_certificate a.pem; ssl_certificate_key /etc/a.key; ssl_password_file phrases;
+    location / { proxy_pass https://b; proxy_ssl_certificate c.pem; proxy_ssl_certificate_key c.key; }
+    location /c { grpc_pass grpcs://b:1; grpc_set_header Authorization "Bearer hush"; }
+  } }`
+  const { model } = loadText(text, 'x.conf', 'nginx', { ahead: true })
+  const masked = printModel(maskModel(model))
+  assert.ok(!/hush/.test(masked), masked)
+  assert.equal(masked, printModel(model).replace('Bearer hush', '"***"'))
+  assert.match(masked, /\/etc\/a\.key/)
+})
