@@ -1,7 +1,7 @@
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { streamPrefix } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
-import type { Group } from '../balance/pick.ts'
+import type { Group } from '../balance/group.ts'
 import { hasVariables, listenAddress, streamTarget } from '../config/address.ts'
 import type * as model from '../config/stream-model.ts'
 import type { Bind } from '../net/bind.ts'

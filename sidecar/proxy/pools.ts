@@ -2,7 +2,7 @@ import { monotonic } from '../../feedback/clock.ts'
 import { holdGroup } from '../../feedback/held.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { Zone } from '../../feedback/zone.ts'
-import type { Group } from '../balance/pick.ts'
+import type { Group } from '../balance/group.ts'
 import type { Queue } from '../balance/queue.ts'
 import type { Connection } from './http1/connection.ts'
 

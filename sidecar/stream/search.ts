@@ -6,7 +6,8 @@ import { deny, observe } from '../../feedback/observe.ts'
 import { Attempt, type Ending } from '../../feedback/outcome.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { AttemptReason } from '../../feedback/reasons.ts'
-import { type Group, Selection } from '../balance/pick.ts'
+import type { Group } from '../balance/group.ts'
+import { Selection } from '../balance/pick.ts'
 import { publishAttempt } from '../telemetry/channels.ts'
 
 /** Why a peer could not be connected to. */

@@ -1,7 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
-import type { Group } from '../balance/pick.ts'
+import type { Group } from '../balance/group.ts'
 import type { Trusted } from '../net/trusted.ts'
 
 /** What a server of `stream` says of its sessions. Times are milliseconds, sizes bytes. */

@@ -1,7 +1,7 @@
 import { Shadow } from '../../feedback/shadow.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
+import { Group } from '../../sidecar/balance/group.ts'
 import type { Balancer, Env } from '../../sidecar/balance/method.ts'
-import { Group } from '../../sidecar/balance/pick.ts'
 import { Split, type SplitRule } from '../../sidecar/balance/split.ts'
 import { group, type PeerSketch } from './peers.ts'
 import { type Variant, variable } from './variants.ts'

@@ -1,6 +1,6 @@
 import type { Call } from '../../feedback/call.ts'
 import { Tally } from '../../feedback/tally.ts'
-import { Group } from '../../sidecar/balance/pick.ts'
+import { Group } from '../../sidecar/balance/group.ts'
 import { RoundRobin } from '../../sidecar/balance/round-robin.ts'
 import { type SessionSettings, type StreamServer, sessionDefaults } from '../../sidecar/stream/settings.ts'
 import { UdpListeners } from '../../sidecar/stream/udp.ts'

@@ -1,8 +1,8 @@
 import type { Call } from '../../feedback/call.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
+import { Group } from '../../sidecar/balance/group.ts'
 import type { Env, Method } from '../../sidecar/balance/method.ts'
 import { methods } from '../../sidecar/balance/methods.ts'
-import { Group } from '../../sidecar/balance/pick.ts'
 import { Split, type SplitRule } from '../../sidecar/balance/split.ts'
 import { group, type PeerSketch } from './peers.ts'
 

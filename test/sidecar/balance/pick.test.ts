@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../../feedback/call.ts'
-import { exclusion, Group, Selection, tries } from '../../../sidecar/balance/pick.ts'
+import { Group } from '../../../sidecar/balance/group.ts'
+import { exclusion, Selection, tries } from '../../../sidecar/balance/pick.ts'
 import { RoundRobin } from '../../../sidecar/balance/round-robin.ts'
 import { env, group, type PeerSketch } from '../../support/peers.ts'
 

@@ -18,7 +18,8 @@ const prelude = `
   const { Track } = await load('feedback/track.ts')
   const { Call } = await load('feedback/call.ts')
   const { observe } = await load('feedback/observe.ts')
-  const { Group, Selection } = await load('sidecar/balance/pick.ts')
+  const { Group } = await load('sidecar/balance/group.ts')
+  const { Selection } = await load('sidecar/balance/pick.ts')
   const { Split } = await load('sidecar/balance/split.ts')
   const { methods } = await load('sidecar/balance/methods.ts')
   const env = { now: () => performance.now(), random: Math.random }

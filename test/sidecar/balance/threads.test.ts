@@ -14,7 +14,8 @@ const prelude = `
   const { Upstream } = await load('feedback/upstream.ts')
   const { Call } = await load('feedback/call.ts')
   const { observe } = await load('feedback/observe.ts')
-  const { Group, Selection } = await load('sidecar/balance/pick.ts')
+  const { Group } = await load('sidecar/balance/group.ts')
+  const { Selection } = await load('sidecar/balance/pick.ts')
   const { methods } = await load('sidecar/balance/methods.ts')
   const zone = Zone.attach(data.shared, data.row)
   const peers = data.peers.map((options, index) => new Peer(zone, index, 's' + index, 's' + index,
