@@ -57,7 +57,7 @@ export const peerMetrics: readonly Metric[] = [
   ),
   peer('explored_total', 'counter', 'Picks made by exploration or by the floor.', 'explored'),
   peer('unmeasured_total', 'counter', 'Picks made while there was no average.', 'unmeasured'),
-  peer('in_flight', 'gauge', 'Requests in progress at the peer.', 'conns'),
+  peer('in_flight', 'gauge', 'Requests, or sessions, in progress at the peer.', 'conns'),
   peer(
     'max_conns',
     'gauge',

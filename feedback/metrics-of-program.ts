@@ -21,7 +21,12 @@ export const programMetrics: readonly Metric[] = [
   program('connections_accepted_total', 'counter', 'Client connections accepted.', 'listeners'),
   program('connections_dropped_total', 'counter', 'Client connections closed for a limit.', 'listeners'),
   program('datagrams_dropped_total', 'counter', 'UDP datagrams that were not passed on.', 'listeners'),
-  program('connections_active', 'gauge', 'Client connections with a request in progress.', 'listeners'),
+  program(
+    'connections_active',
+    'gauge',
+    'Client connections with a request or a session in progress.',
+    'listeners',
+  ),
   program('connections_idle', 'gauge', 'Client connections between requests.', 'listeners'),
   program('threads', 'gauge', 'Threads that serve clients.', 'threads'),
   program('threads_replaced_total', 'counter', 'Threads that died and were replaced.', 'threads'),

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Call } from '../../../feedback/call.ts'
+import { ServerZone } from '../../../feedback/server-zone.ts'
 import type { Template } from '../../../sidecar/admin/facts.ts'
 import { prometheusResponse } from '../../../sidecar/admin/prometheus.ts'
 import { type MetricLine, template } from '../../../sidecar/admin/template.ts'
 import { read } from './checker.ts'
-import { facts, group, wall } from './facts.ts'
+import { facts, group, resolver, wall } from './facts.ts'
 
 const identity = () => (raw: string) => raw
 
@@ -66,6 +68,62 @@ test('the built-in template tells the state under the names that Angie gives', a
     'angie_http_upstreams_keepalive{upstream="backend"} 0',
   ])
   assert.match(text, /\n# HELP angie_connections_idle .+\n# TYPE angie_connections_idle gauge\n/)
+})
+
+test('the built-in template tells streams and resolvers too, without what they do not have', async () => {
+  const db = group('stream/db', { 'a:1': { drain: true } }, { kind: 'stream' })
+  db.upstream.zone.peers.selected[0] = 4
+  const zone = new ServerZone('front')
+  zone.begin()
+  zone.endSession(Object.assign(new Call(), { status: 502, requestLength: 5 }))
+  const from = facts({
+    groups: [db],
+    streamZones: () => new Map([['front', zone]]),
+    resolvers: () => [resolver({ zone: 'dns' })],
+  })
+  const { body } = await prometheusResponse(from, 'all', 'GET')
+  const samples = body
+    .toString()
+    .split('\n')
+    .filter((line) => /^angie_(?:stream|resolvers)/.test(line))
+  const peer = '{upstream="db",peer="a:1"}'
+  assert.deepEqual(samples, [
+    'angie_resolvers_queries{zone="dns",type="name"} 7',
+    'angie_resolvers_queries{zone="dns",type="srv"} 2',
+    'angie_resolvers_queries{zone="dns",type="addr"} 0',
+    'angie_resolvers_sent{zone="dns",type="a"} 7',
+    'angie_resolvers_sent{zone="dns",type="aaaa"} 6',
+    'angie_resolvers_sent{zone="dns",type="srv"} 2',
+    'angie_resolvers_sent{zone="dns",type="ptr"} 0',
+    'angie_resolvers_responses{zone="dns",status="success"} 9',
+    'angie_resolvers_responses{zone="dns",status="timedout"} 1',
+    'angie_resolvers_responses{zone="dns",status="format_error"} 0',
+    'angie_resolvers_responses{zone="dns",status="server_failure"} 3',
+    'angie_resolvers_responses{zone="dns",status="not_found"} 2',
+    'angie_resolvers_responses{zone="dns",status="unimplemented"} 0',
+    'angie_resolvers_responses{zone="dns",status="refused"} 0',
+    'angie_resolvers_responses{zone="dns",status="other"} 0',
+    'angie_stream_server_zones_connections_total{zone="front"} 1',
+    'angie_stream_server_zones_connections_processing{zone="front"} 0',
+    'angie_stream_server_zones_connections_discarded{zone="front"} 0',
+    'angie_stream_server_zones_connections_passed{zone="front"} 0',
+    'angie_stream_server_zones_sessions{zone="front",status="success"} 0',
+    'angie_stream_server_zones_sessions{zone="front",status="invalid"} 0',
+    'angie_stream_server_zones_sessions{zone="front",status="forbidden"} 0',
+    'angie_stream_server_zones_sessions{zone="front",status="internal_error"} 0',
+    'angie_stream_server_zones_sessions{zone="front",status="bad_gateway"} 1',
+    'angie_stream_server_zones_sessions{zone="front",status="service_unavailable"} 0',
+    'angie_stream_server_zones_data_received{zone="front"} 5',
+    'angie_stream_server_zones_data_sent{zone="front"} 0',
+    `angie_stream_upstreams_peers_state${peer} 7`,
+    `angie_stream_upstreams_peers_selected_current${peer} 0`,
+    `angie_stream_upstreams_peers_selected_total${peer} 4`,
+    `angie_stream_upstreams_peers_data_sent${peer} 0`,
+    `angie_stream_upstreams_peers_data_received${peer} 0`,
+    `angie_stream_upstreams_peers_health_fails${peer} 0`,
+    `angie_stream_upstreams_peers_health_unavailable${peer} 0`,
+    `angie_stream_upstreams_peers_health_downtime${peer} 0`,
+  ])
 })
 
 test('a template prints values by exact path, by pattern, and how many members an object has', async () => {
