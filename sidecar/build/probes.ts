@@ -6,7 +6,7 @@ import type { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { ProbeKind, Question } from '../../probes/probe.ts'
-import { proxyAddress } from '../config/address.ts'
+import { grpcAddress, passPort, proxyAddress } from '../config/address.ts'
 import { kindOfLine, probeMisfit } from '../config/check/probes.ts'
 import { kindArgs } from '../config/directives/probe.ts'
 import type * as model from '../config/model.ts'
@@ -40,7 +40,10 @@ export function buildProbes(
 ): LiveProbe[] {
   const lines = block.upstream_probe ?? []
   if (lines.length === 0) return []
-  const pass = proxyAddress(bytes(block.proxy_pass ?? ''))
+  const pass =
+    block.proxy_pass === undefined
+      ? grpcAddress(bytes(block.grpc_pass ?? ''))
+      : proxyAddress(bytes(block.proxy_pass))
   const group = env.groups.get(pass.authority.toLowerCase())
   if (group === undefined) throw new Error(`host not found in upstream "${pass.authority}"`)
   const { upstream } = group.balancing
@@ -84,7 +87,7 @@ export function buildProbes(
         call.serverName = serverName
         call.host = serverName
         call.proxyHost = pass.authority
-        call.proxyPort = String(pass.port ?? 80)
+        call.proxyPort = String(passPort(pass))
         call.upstream = upstream.name
         call.probe = line.name
         return call

@@ -126,6 +126,11 @@ export function grpcAddress(text: string): ProxyAddress {
   return { ...tcpHost(rest, rest), secure, uri: undefined }
 }
 
+/** The port, written or not. */
+export function passPort({ port, secure }: Pick<ProxyAddress, 'port' | 'secure'>): number {
+  return port ?? (secure ? 443 : 80)
+}
+
 type PassHost = Omit<ProxyAddress, 'secure' | 'uri'>
 
 function unixHost(path: string): PassHost {

@@ -12,7 +12,7 @@ async function probesOf(servers: string, server = '127.0.0.1:8081'): Promise<rea
     map $upstream_status $good { 200 1; }
     ${servers}
   }`
-  const loaded = loadText(text, 'evenkeel.conf', 'nginx')
+  const loaded = loadText(text, 'evenkeel.conf', 'nginx', { ahead: true })
   const prepared = await prepare(loaded, { prefix: '/etc/evenkeel', version: '1' }, undefined)
   return prepared.commit().probes
 }
@@ -48,6 +48,25 @@ test('a probe has the defaults of the directive', async () => {
     scope: 'instance',
     test: undefined,
   })
+})
+
+test('a probe of type grpc asks the group that grpc_pass names', async () => {
+  const inside = 'grpc_pass grpc://Backend; upstream_probe health type=grpc service=a;'
+  const [probe] = await probesOf(`server { listen 8080; location / { ${inside} } }`)
+  assert.deepEqual(
+    [probe!.upstream.name, probe!.kind.name, probe!.args],
+    ['backend', 'grpc', { service: 'a' }],
+  )
+  assert.equal(probe!.call().proxyHost, 'Backend')
+})
+
+test('a probe knows the port that its scheme stands for', async () => {
+  const port = async (scheme: string) => {
+    const inside = `proxy_pass ${scheme}://backend; upstream_probe health type=tcp;`
+    const [probe] = await probesOf(`server { listen 8080; location / { ${inside} } }`)
+    return probe!.call().proxyPort
+  }
+  assert.deepEqual([await port('http'), await port('https')], ['80', '443'])
 })
 
 test("the probe's request has the location's fields, Host among them", async () => {
