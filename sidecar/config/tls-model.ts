@@ -27,10 +27,11 @@ export interface TlsServerSettings {
   /** Names with colons between them; `auto` where absent. */
   readonly ssl_ecdh_curve?: string
   readonly ssl_dhparam?: string
+  /** Read and checked, without effect: sessions are taken up again by tickets. */
   readonly ssl_session_cache?: SessionCache
   /** `true` where absent. */
   readonly ssl_session_tickets?: boolean
-  /** Files of 48 or 80 bytes: the first one's key makes tickets, and all keys open them. */
+  /** Files of 48 or 80 bytes; the first one counts. */
   readonly ssl_session_ticket_key?: readonly string[]
   /** `5m` where absent. */
   readonly ssl_session_timeout?: string

@@ -86,7 +86,8 @@ export const tlsServerDirectives = [
   directive({
     name: 'ssl_session_cache',
     in: levels,
-    doc: 'Where sessions are kept whose clients take no tickets: `off` and `none` are nowhere.',
+    doc: 'Where nginx keeps sessions whose clients take no tickets. Here sessions are taken up again by tickets, which need no memory.',
+    unheeded: true,
     default: 'none',
     syntax: 'ssl_session_cache off | none | [builtin[:NUMBER]] [shared:NAME:SIZE];',
     args: Type.Union([
@@ -116,7 +117,7 @@ export const tlsServerDirectives = [
   }),
   file(
     'ssl_session_ticket_key',
-    'File of 48 or 80 bytes with a key of tickets: the first one makes them, all of them open them. Without it a key is made at the start, and kept over reloads.',
+    'File of 48 or 80 bytes with the key of tickets, for several instances that take each other’s; of several files the first one counts. Without it a key is made at the start, and kept over reloads.',
     { many: true },
   ),
   directive({
