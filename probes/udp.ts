@@ -85,10 +85,12 @@ function exchange(
   silenceMs: number | undefined,
 ): Promise<Answer> {
   return new Promise((resolve) => {
-    const silence = silenceMs === undefined ? undefined : setTimeout(() => end({}), silenceMs)
+    // Timers run before sockets are read: the word that nobody is there may have been lying there.
+    const quiet = () => setImmediate(() => end({}))
+    const silence = silenceMs === undefined ? undefined : setTimeout(quiet, silenceMs)
     const aborted = () => {
-      const enough = heard.any || silenceMs !== undefined
-      end(enough ? {} : mishap('timeout', 'timeout_read', 'no answer in time'))
+      if (silenceMs !== undefined) quiet()
+      else end(heard.any ? {} : mishap('timeout', 'timeout_read', 'no answer in time'))
     }
     const end = (seen: Partial<Answer>) => {
       clearTimeout(silence)
