@@ -112,7 +112,7 @@ export class StreamListeners implements SessionHost {
   endOf(gone: readonly Peer[], graceMs: number): void {
     this.graceMs = graceMs
     if (gone.length === 0) return
-    for (const session of this.#sessions) if (session.isWith(gone)) session.endLater(graceMs)
+    for (const session of this.#sessions) session.leave(gone, graceMs)
   }
 
   /** Cuts everything. */

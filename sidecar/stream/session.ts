@@ -31,6 +31,8 @@ export class Session implements SocketOwner, Opened {
   #closing = false
   /** Since when nothing has passed, or nothing more is recorded; monotonic milliseconds. */
   #since: number
+  /** An attempt at a peer that has left. */
+  #left: Attempt | undefined = undefined
   /** When it is to be ended, whatever happens on it; monotonic milliseconds. */
   #endAt = Number.POSITIVE_INFINITY
 
@@ -49,13 +51,15 @@ export class Session implements SocketOwner, Opened {
     this.#opening?.begin()
   }
 
-  /** Whether the session is with one of these peers. */
-  isWith(peers: readonly Peer[]): boolean {
-    const peer = this.#attempt?.peer
+  /** Ends it after so many milliseconds if it is with one of these peers, or about to be. */
+  leave(peers: readonly Peer[], ms: number): void {
+    const attempt = this.#attempt ?? this.#opening?.attempt
+    const peer = attempt?.peer
     // A reload makes the objects of all peers anew, also of those that stay.
-    return (
-      peer !== undefined && peers.some((one) => one.name === peer.name && one.zone.name === peer.zone.name)
-    )
+    const is = (one: Peer) => one.name === peer?.name && one.zone.name === peer.zone.name
+    if (this.#closing || !peers.some(is)) return
+    this.#left = attempt
+    this.endLater(ms)
   }
 
   /** The next moment at which something is to be done unless something happens before; monotonic milliseconds. */
@@ -74,8 +78,8 @@ export class Session implements SocketOwner, Opened {
   late(now: number): void {
     const { dismissed } = this.#relay
     if (this.#closing) this.#relay.destroy()
-    else if (this.#opening) this.#opening.late()
     else if (this.#endAt <= now && !dismissed) this.end()
+    else if (this.#opening) this.#opening.late()
     else {
       if (!dismissed) this.#host.note(this.call, 'connection timed out')
       this.#conclude({ ending: 'ok', detail: dismissed ? 'ended from here' : 'idle' })
@@ -129,8 +133,9 @@ export class Session implements SocketOwner, Opened {
     if (early !== undefined && !peer.write(early)) client.pause()
     else client.resume()
     if (ended) this.ended(client)
-    // It has left while it was connected to.
-    if (attempt.peer?.retired) this.endLater(this.#host.graceMs)
+    // It has left while it was connected to; or it is another one than the peer that has.
+    if (this.#left === undefined && attempt.peer?.dismissed) this.endLater(this.#host.graceMs)
+    else if (this.#left !== attempt) this.#endAt = Number.POSITIVE_INFINITY
   }
 
   answer(text: string): void {

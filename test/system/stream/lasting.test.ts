@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Client, dial } from '../../support/client.ts'
+import { deafPeer } from '../../support/deaf-peer.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { echoPeer, type TcpPeer } from '../../support/tcp-peer.ts'
 import { until } from '../../support/until.ts'
@@ -108,6 +109,26 @@ for (const threads of [1, 2]) {
     await until(() => echo.open === 0)
   })
 }
+
+test('a session that is still being connected is not kept by a peer that a reload takes away', async () => {
+  await using echo = await echoPeer()
+  await using deaf = await deafPeer({ backlog: 1 })
+  await deaf.fill(2)
+  const configuration = (server: string) => `
+    drain_timeout 300ms;
+    stream { upstream u { zone u 64k; server ${server}; } server { listen 127.0.0.1:PORT; proxy_pass u; } }`
+  await using sidecar = await start(configuration(`127.0.0.1:${deaf.port}`))
+  const client = await dial(sidecar.port)
+  await client.write('hello')
+  await sidecar.reload(configuration(echo.address))
+  const [other] = await opened(sidecar.port, 1)
+  assert.equal(await client.closed, 'fin')
+  await until(() => records(sidecar).length === 1)
+  const [{ status, denial } = {}] = records(sidecar)
+  assert.deepEqual([status, denial], [502, 'shutdown'])
+  await talk(other!)
+  other!.end()
+})
 
 test('a drain ends as soon as the last session has', async () => {
   await using echo = await echoPeer()
