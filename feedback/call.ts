@@ -1,3 +1,4 @@
+import type { CallTls } from './call-tls.ts'
 import type { Attempt } from './outcome.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -51,6 +52,8 @@ export class Call {
   serverPort = ''
   /** Undefined where the connection has not begun with a PROXY header. */
   proxied: ProxiedAddresses | undefined = undefined
+  /** Undefined where the client does not speak TLS. */
+  tls: CallTls | undefined = undefined
   /** `$host`: host of the request line, else of the Host header, else the server's first name; lower case. */
   host = ''
   /** The chosen server's first name. */

@@ -3,8 +3,27 @@ import { Rows } from './rows.ts'
 
 /** Statuses have three digits. */
 const codes = 1000
-const fields = ['total', 'processing', 'discarded', 'received', 'sent'] as const
+const fields = [
+  'total',
+  'processing',
+  'discarded',
+  'received',
+  'sent',
+  'handshaked',
+  'reuses',
+  'timedout',
+  'failed',
+] as const
 const [total, processing, discarded, received, sent] = [0, 1, 2, 3, 4]
+
+/** How handshakes of TLS end; those that take up a session again are counted twice, as done and as reused. */
+export type HandshakeCount = 'handshaked' | 'reuses' | 'timedout' | 'failed'
+const handshakes: Readonly<Record<HandshakeCount, number>> = {
+  handshaked: 5,
+  reuses: 6,
+  timedout: 7,
+  failed: 8,
+}
 
 /** What another thread needs to count in the same zone; can be posted to it. */
 export interface SharedServerZone {
@@ -15,6 +34,8 @@ export interface SharedServerZone {
 /** Counters of the client side of one `status_zone`: what its servers or locations were asked and answered. */
 export class ServerZone {
   readonly name: string
+  /** Whether any of its servers speaks TLS. */
+  secure = false
   readonly #rows: Rows
 
   /**
@@ -53,6 +74,15 @@ export class ServerZone {
   /** Bytes to clients, heads included. */
   get sent(): number {
     return this.#rows.sum(sent)
+  }
+
+  /** Handshakes of TLS by how they have ended. */
+  handshakes(count: HandshakeCount): number {
+    return this.#rows.sum(handshakes[count])
+  }
+
+  handshake(count: HandshakeCount): void {
+    this.#rows.own[handshakes[count]]! += 1
   }
 
   /** Responses by exact status, in order; those that never were are left out. */

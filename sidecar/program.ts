@@ -33,6 +33,7 @@ import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
 import { logProbes } from './telemetry/probe-lines.ts'
 import { Threads, threadsWanted } from './threads.ts'
+import { TlsStore } from './tls/store.ts'
 import { inTurn } from './turns.ts'
 import { Watchers } from './watchers.ts'
 
@@ -180,7 +181,7 @@ export class Program implements ProgramView {
     this.#crew = new OneThread(this.#facts, this.#tally)
   }
 
-  #setupOf({ loaded, plans, errorLogs }: InForce, running: Running, loadedAt: number): Setup {
+  #setupOf({ loaded, plans, errorLogs, basis }: InForce, running: Running, loadedAt: number): Setup {
     return {
       model: loaded.model,
       prefix: this.#source.prefix,
@@ -188,6 +189,7 @@ export class Program implements ProgramView {
       memory: shareMemory(plans, running),
       errorLogs,
       ports: this.#crew instanceof Threads ? this.#crew.ports : new Map(),
+      tls: (basis.options.tls ?? new TlsStore()).share(),
       generation: this.#generation + (running.refreshed ? 0 : 1),
       loadedAt,
     }
@@ -302,6 +304,7 @@ export class Program implements ProgramView {
     const token = model.admin_token_file
     const watched = files.map(({ path }) => path)
     if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
+    watched.push(...(ready.prepared.basis.options.tls?.paths ?? []))
     this.#watch.watch(model.config_watch ? watched : [])
     return running
   }

@@ -11,6 +11,7 @@ import { loadOptions, pathOf, type Source } from './source.ts'
 import type { ErrorLogSpec } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
 import { failureText } from './telemetry/system-error.ts'
+import { TlsStore } from './tls/store.ts'
 import { version } from './version.ts'
 
 /** A configuration that has been read, with what it needs from outside. */
@@ -63,7 +64,7 @@ export async function completed(
   membership: Membership = noMembership,
 ): Promise<Ready> {
   const { model } = loaded
-  const options = { prefix: source.prefix, version }
+  const options = { prefix: source.prefix, version, tls: new TlsStore() }
   const misplaced = (error: unknown) => {
     throw placed(error, loaded)
   }

@@ -5,6 +5,7 @@ import type { SharedMemory } from './build/memory.ts'
 import type { Plan } from './build/plans.ts'
 import type { Model } from './config/model.ts'
 import type { ErrorLogSpec } from './telemetry/error-log.ts'
+import type { SharedTls } from './tls/store.ts'
 
 /** A configuration as the thread that has read it hands it to those that serve; plain data. */
 export interface Setup {
@@ -16,6 +17,7 @@ export interface Setup {
   readonly errorLogs: readonly ErrorLogSpec[]
   /** Ports that were taken for addresses with port 0, by the listener's key. */
   readonly ports: ReadonlyMap<string, number>
+  readonly tls: SharedTls
   readonly generation: number
   /** Wall clock milliseconds. */
   readonly loadedAt: number

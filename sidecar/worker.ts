@@ -20,6 +20,7 @@ import { errorLog } from './telemetry/error-log.ts'
 import { lastLinesMs, logFiles } from './telemetry/log-files.ts'
 import { joinTurns } from './telemetry/pipe-turns.ts'
 import { startTracing, stopTracing } from './telemetry/tracing.ts'
+import { TlsStore } from './tls/store.ts'
 import { version } from './version.ts'
 
 if (parentPort === null) throw new Error('worker.ts is for threads of the program')
@@ -77,7 +78,8 @@ async function apply(next: Setup): Promise<void> {
   memory.use(next.memory)
   await startTracing({ version, startedAt: data.startedAt })
   const refreshed = running !== undefined && next.generation === setup.generation
-  const built = join(next.model, next.plans, { prefix: next.prefix, version }, memory, running, refreshed)
+  const options = { prefix: next.prefix, version, tls: new TlsStore(next.tls) }
+  const built = join(next.model, next.plans, options, memory, running, refreshed)
   service ??= new Service(built, programFacts(view), {
     threads: data.threads,
     thread: data.thread,

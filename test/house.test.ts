@@ -13,8 +13,9 @@ const walls: Readonly<Record<string, readonly string[]>> = {
   'sidecar/balance': ['feedback'],
   'sidecar/telemetry': ['feedback'],
   'sidecar/net': ['feedback'],
-  'sidecar/proxy': ['feedback', 'sidecar/balance', 'sidecar/telemetry', 'sidecar/net'],
-  'sidecar/stream': ['feedback', 'sidecar/balance', 'sidecar/telemetry', 'sidecar/net'],
+  'sidecar/tls': ['feedback', 'sidecar/telemetry', 'sidecar/net'],
+  'sidecar/proxy': ['feedback', 'sidecar/balance', 'sidecar/telemetry', 'sidecar/net', 'sidecar/tls'],
+  'sidecar/stream': ['feedback', 'sidecar/balance', 'sidecar/telemetry', 'sidecar/net', 'sidecar/tls'],
   'sidecar/config': ['feedback', 'probes', 'sidecar/balance', 'sidecar/proxy', 'sidecar/stream'],
   'sidecar/admin': ['feedback', 'sidecar/config'],
   'sidecar/simulate': ['feedback', 'sidecar/balance', 'sidecar/config'],
@@ -27,7 +28,15 @@ const walls: Readonly<Record<string, readonly string[]>> = {
 }
 
 /** Folders on the path of a request or beside it: what happened leaves them as numbers and records, not as telemetry. */
-const quiet = ['feedback', 'probes', 'sidecar/net', 'sidecar/proxy', 'sidecar/stream', 'sidecar/balance']
+const quiet = [
+  'feedback',
+  'probes',
+  'sidecar/net',
+  'sidecar/tls',
+  'sidecar/proxy',
+  'sidecar/stream',
+  'sidecar/balance',
+]
 const telemetry = /^(prom-client|pino|@opentelemetry\/.*)$/
 
 /** What dashboards may know of `feedback`: the names that they show, and nothing of how the numbers come about. */

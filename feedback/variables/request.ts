@@ -88,15 +88,9 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['proxy_protocol_server_addr', (call) => call.proxied?.serverAddr ?? ''],
   ['proxy_protocol_server_port', (call) => call.proxied?.serverPort ?? ''],
   ['pipe', () => '.'],
-  // What this proxy has nothing to say of, and log formats in use name: compression, caching, TLS from clients.
-  ...[
-    'limit_rate',
-    'gzip_ratio',
-    'upstream_cache_status',
-    'http2',
-    'http3',
-    'ssl_protocol',
-    'ssl_cipher',
-    'ssl_server_name',
-  ].map((name): [string, Read] => [name, empty]),
+  // What this proxy has nothing to say of, and log formats in use name: compression, caching, HTTP/2 and HTTP/3.
+  ...['limit_rate', 'gzip_ratio', 'upstream_cache_status', 'http2', 'http3'].map((name): [string, Read] => [
+    name,
+    empty,
+  ]),
 ])

@@ -7,14 +7,17 @@ import { type LocationEntry, Locations } from '../proxy/locations.ts'
 import type { PeerGroup } from '../proxy/pools.ts'
 import { fixedPass, variablePass } from '../proxy/proxy-pass.ts'
 import type { AccessLog, Content, ProxyPass, Route } from '../proxy/route.ts'
-import { type ListenServers, Router, type VirtualServer } from '../proxy/routes.ts'
+import { type ListenServers, Router, type ServerTls, type VirtualServer } from '../proxy/routes.ts'
 import { ServerNames } from '../proxy/server-names.ts'
 import { ScriptBuilder } from './scripts.ts'
 import { type AccessLogSpec, type DefaultRedirect, SettingsBuilder } from './settings.ts'
 import { bytes, patternOf, Texts } from './texts.ts'
+import { buildEngine, type TlsSource } from './tls-server.ts'
 
 /** What the routes are built upon. */
 export interface RoutesEnv {
+  /** Certificates and keys; undefined where nothing speaks TLS. */
+  readonly files?: TlsSource
   /** With everything declared: maps, and the names of `declareNames`. */
   readonly variables: Variables
   /**
@@ -46,8 +49,9 @@ const defaultListen: readonly model.Listen[] = [{ address: '*:80' }]
 export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
   const builder = new RoutesBuilder(http, env)
   const listens = new Map<string, ListenServers & { explicit: boolean }>()
+  const secured = securedAddresses(http)
   for (const block of http.servers ?? []) {
-    const server = builder.server(block)
+    const server = builder.server(block, secured)
     for (const { address, default_server } of block.listen ?? defaultListen) {
       let listen = listens.get(address)
       if (!listen || (default_server && !listen.explicit)) {
@@ -55,6 +59,7 @@ export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
           names: listen?.names ?? new ServerNames(),
           default: server,
           explicit: default_server === true,
+          secure: secured.has(address),
         }
         listens.set(address, listen)
       }
@@ -63,6 +68,15 @@ export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
   }
   return new Router(listens)
 }
+
+/** Addresses where TLS is spoken: one `listen` that says so is enough. */
+function securedAddresses({ servers = [] }: model.HttpBlock): ReadonlySet<string> {
+  const lines = servers.flatMap(({ listen = [] }) => listen)
+  return new Set(lines.flatMap(({ address, ssl }) => (ssl ? [address] : [])))
+}
+
+/** Protocols that are spoken inside of TLS. */
+const insideTls = ['http/1.1', 'http/1.0']
 
 class RoutesBuilder {
   readonly #http: model.HttpBlock
@@ -85,7 +99,8 @@ class RoutesBuilder {
     return pattern ? this.#texts.matcher(pattern.source, true) : bytes(name)
   }
 
-  server(block: model.ServerBlock): VirtualServer {
+  /** @param secured addresses where TLS is spoken */
+  server(block: model.ServerBlock, secured: ReadonlySet<string>): VirtualServer {
     const zone = block.status_zone === undefined ? undefined : this.#env.zone('server', block.status_zone)
     const level: Level = {
       server: block,
@@ -114,6 +129,19 @@ class RoutesBuilder {
       headerTimeout: Math.min(timeMs(find('client_header_timeout') ?? '60s') ?? 60_000, 2 ** 31 - 1),
       dropUnderscores: !(find('underscores_in_headers') ?? false),
       dropInvalid: find('ignore_invalid_headers') ?? true,
+      tls: (block.listen ?? defaultListen).some(({ address }) => secured.has(address))
+        ? this.#tls(block, zone)
+        : undefined,
+    }
+  }
+
+  #tls(block: model.ServerBlock, zone: ServerZone | undefined): ServerTls {
+    if (zone) zone.secure = true
+    return {
+      engine: this.#env.files && buildEngine([this.#http, block], insideTls, this.#env.files),
+      rejects: block.ssl_reject_handshake ?? this.#http.ssl_reject_handshake ?? false,
+      verify: block.ssl_verify_client ?? this.#http.ssl_verify_client ?? false,
+      zone,
     }
   }
 

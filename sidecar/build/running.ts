@@ -14,6 +14,7 @@ import type { ListenSpec } from '../proxy/listener.ts'
 import type { Route } from '../proxy/route.ts'
 import type { Router } from '../proxy/routes.ts'
 import { AccessLogs } from '../telemetry/access-log.ts'
+import { TlsStore } from '../tls/store.ts'
 import { buildGroups, type GroupLevel, impliedAuthorities, type Leaving, type LiveGroup } from './groups.ts'
 import { where } from './listening.ts'
 import { type JoinedMemory, type Memory, ownMemory, type ServerZoneKind } from './memory.ts'
@@ -71,6 +72,8 @@ export interface BuildOptions {
   /** Folder that relative paths start from. */
   readonly prefix: string
   readonly version: string
+  /** Undefined: files of TLS are read as they are needed. */
+  readonly tls?: TlsStore
 }
 
 /**
@@ -165,6 +168,7 @@ export function assemble(
     zone: zoneOf,
     openAccessLog: (spec) => opened(logs, spec),
     version: options.version,
+    files: { prefix: options.prefix, tls: options.tls ?? new TlsStore() },
     onRoute(route, block, server) {
       routes.push(route)
       probes.push(...buildProbes(route, block, server, { variables, groups, prefix: options.prefix }))
@@ -212,7 +216,7 @@ export function assemble(
 /** What the groups of a configuration have in common, their variables all declared. */
 export function levelsOf(
   { http = {}, stream = {} }: Model,
-  { version }: BuildOptions,
+  { version }: Pick<BuildOptions, 'version'>,
 ): Readonly<Record<Plan['kind'], GroupLevel>> {
   const variables = new Variables({ version })
   variables.declareSet('p8s_value')
@@ -243,6 +247,7 @@ function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
     dropUnderscores: server.dropUnderscores,
     dropInvalid: server.dropInvalid,
     proxyProtocol: lines.some((line) => line.address === key && line.proxy_protocol === true),
+    door: router.door(key),
     settings,
   }
 }

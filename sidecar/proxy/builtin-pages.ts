@@ -21,19 +21,20 @@ const pages = new Map<string, Buffer>()
 /**
  * The page for a redirect or an error that has no page of its own.
  * @param name what it says at its foot
+ * @param more what it says beside the status
  * @returns undefined for statuses that have none: those below 300 and unknown ones
  */
-export function builtinPage(status: number, name: string): Buffer | undefined {
+export function builtinPage(status: number, name: string, more?: string): Buffer | undefined {
   if (status < 300 || status > 599 || status === 304) return undefined
   const phrase = statusPhrase(status)
   if (phrase === undefined) return undefined
-  const key = `${status} ${name}`
+  const key = more === undefined ? `${status} ${name}` : `${status} ${name} ${more}`
   let page = pages.get(key)
   if (!page) {
     const title = `${status} ${phrase}`
     page = Buffer.from(
       `<!doctype html>\n<html>\n<head><title>${title}</title></head>\n` +
-        `<body style="text-align: center">\n<h1>${title}</h1>\n<hr>\n<p>${name}</p>\n</body>\n</html>\n`,
+        `<body style="text-align: center">\n<h1>${title}</h1>\n${more === undefined ? '' : `<p>${more}</p>\n`}<hr>\n<p>${name}</p>\n</body>\n</html>\n`,
     )
     pages.set(key, page)
   }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { ProxiedAddresses } from '../../feedback/call.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { type ClientAddress, readAddress } from '../net/client-address.ts'
+import type { ClientTls } from '../tls/client-tls.ts'
 import { Exchange } from './exchange.ts'
 import { ClientConnection, type ClientEvents } from './http1/client-connection.ts'
 import type { ClientRequest } from './http1/client-request.ts'
@@ -31,7 +32,10 @@ export interface Host {
 /** How a connection began. */
 export interface ClientGreeting {
   readonly address: ClientAddress
-  readonly proxied: ProxiedAddresses | undefined
+  /** Undefined where no PROXY header said it. */
+  readonly proxied?: ProxiedAddresses | undefined
+  /** Undefined where it does not speak TLS. */
+  readonly tls?: ClientTls
 }
 
 /** A client: its connection, and the exchange in progress on it. */
@@ -40,16 +44,19 @@ export class Client implements ClientEvents {
   readonly address: ClientAddress
   /** Undefined where no PROXY header said it. */
   readonly proxied: ProxiedAddresses | undefined
+  /** Undefined where it does not speak TLS. */
+  readonly tls: ClientTls | undefined
   /** Undefined between two requests. */
   current: Exchange | undefined = undefined
   readonly #place: Place
   readonly #host: Host
 
-  /** @param greeting what its PROXY header said, where it began with one */
+  /** @param greeting what it began with, where that was no request */
   constructor(socket: Socket, serial: number, place: Place, host: Host, greeting?: ClientGreeting) {
     this.#place = place
     this.#host = host
     this.proxied = greeting?.proxied
+    this.tls = greeting?.tls
     // The socket keeps the addresses that it is asked for now: a client that resets its connection takes them with it.
     this.address = greeting?.address ?? readAddress(socket, place.spec.address)
     this.connection = new ClientConnection(socket, serial, place, this)

@@ -6,7 +6,8 @@ import { type Bind, bind } from '../net/bind.ts'
 import { readAddress } from '../net/client-address.ts'
 import { afterReading } from '../net/late.ts'
 import { type Sharing, serialOf } from '../net/sharing.ts'
-import { Client, type Host, type Place } from './client.ts'
+import { type Door, Handshake } from '../tls/handshake.ts'
+import { Client, type ClientGreeting, type Host, type Place } from './client.ts'
 import type { Exchange } from './exchange.ts'
 import { Greeting } from './greeting.ts'
 import type { ConnectionLimits } from './http1/client-connection.ts'
@@ -23,6 +24,8 @@ export interface ListenSpec extends Bind, ConnectionLimits {
   readonly dropInvalid: boolean
   /** Whether each connection begins with a PROXY header. */
   readonly proxyProtocol: boolean
+  /** What clients are shown that speak TLS, as all are to; undefined where they are not to. */
+  readonly door: Door | undefined
   /** Settings of the default server: what holds until a location is known. */
   readonly settings: Settings
 }
@@ -38,6 +41,8 @@ export interface Handler {
    * @param why for the error log
    */
   malformed(call: Call, settings: Settings, why: string): void
+  /** A connection has come to no request. @param why for the error log */
+  unsecured(call: Call, why: string): void
   /** The body of a request is none. @param why for the error log */
   unreadable(exchange: Exchange, why: string): void
   /** An address that is listened on no more has no connection any more. */
@@ -62,8 +67,8 @@ export class Listeners implements Host {
   draining = false
   #open = new Map<string, Open>()
   #clients = new Set<Client>()
-  /** Connections whose PROXY header is waited for. */
-  readonly #greetings = new Map<Greeting, Open>()
+  /** Connections whose PROXY header, or handshake of TLS, is waited for. */
+  readonly #greetings = new Map<Greeting | Handshake, Open>()
   #stopped = false
   #looking: NodeJS.Timeout | undefined = undefined
   #lookedAt = 0
@@ -196,7 +201,9 @@ export class Listeners implements Host {
     }
     const serial = serialOf(this.#sharing)
     this.counts.open += 1
-    if (open.spec.proxyProtocol) this.#greet(open, socket, serial)
+    const { proxyProtocol, door, address } = open.spec
+    if (proxyProtocol) this.#greet(open, socket, serial)
+    else if (door) this.#secure(open, socket, serial, { address: readAddress(socket, address) }, door)
     else this.#clients.add(new Client(socket, serial, open, this))
     if (this.#looking) return
     this.#lookedAt = monotonic()
@@ -209,7 +216,10 @@ export class Listeners implements Host {
     const greeting: Greeting = new Greeting(socket, {
       greeted: (addresses, rest) => {
         this.#greetings.delete(greeting)
-        this.#clients.add(new Client(socket, serial, open, this, { address, proxied: addresses }))
+        const start = { address, proxied: addresses }
+        const { door } = open.spec
+        if (door) this.#secure(open, socket, serial, start, door)
+        else this.#clients.add(new Client(socket, serial, open, this, start))
         if (rest) socket.unshift(rest)
       },
       ungreeted: (why) => this.handler.malformed(ungreeted(address, serial), open.spec.settings, why),
@@ -219,6 +229,27 @@ export class Listeners implements Host {
       },
     })
     this.#greetings.set(greeting, open)
+  }
+
+  /** Has the connection served once its handshake is over. Who speaks without TLS is told so by the routes. */
+  #secure(open: Open, socket: Socket, serial: number, start: ClientGreeting, door: Door): void {
+    const handshake: Handshake = new Handshake(socket, () => open.spec.door ?? door, {
+      secured: (secure, tls) => {
+        this.#greetings.delete(handshake)
+        this.#clients.add(new Client(secure, serial, open, this, { ...start, tls }))
+      },
+      plain: (first) => {
+        this.#greetings.delete(handshake)
+        this.#clients.add(new Client(socket, serial, open, this, start))
+        socket.unshift(first)
+      },
+      failed: (why) => this.handler.unsecured(ungreeted(start.address, serial), why),
+      closed: () => {
+        this.#greetings.delete(handshake)
+        this.#closed()
+      },
+    })
+    this.#greetings.set(handshake, open)
   }
 
   gone(client: Client): void {

@@ -9,13 +9,15 @@ import type { Unserved } from './http1/request-head.ts'
  * Answers what is no request that could be served, and closes.
  * @returns its record
  */
-export function refuse({ connection, address }: Client, what: Unserved): Call {
+export function refuse({ connection, address, tls }: Client, what: Unserved): Call {
   const call = new Call()
   call.startedAt = monotonic()
   call.method = what.method
   call.target = what.target
   call.remoteAddr = call.realipRemoteAddr = address.remoteAddr
   call.connection = connection.serial
+  call.tls = tls
+  if (tls !== undefined) call.scheme = 'https'
   call.status = what.status
   call.bytesSent = connection.refuse(plainResponse(what.status, what.method))
   call.endedAt = monotonic()

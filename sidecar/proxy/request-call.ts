@@ -6,7 +6,7 @@ import type { ClientHead } from './http1/request-head.ts'
 import type { ListenSpec } from './listener.ts'
 
 /** What is known of a request when its head has been read. */
-export function makeCall(head: ClientHead, { connection, address, proxied, spec }: Client): Call {
+export function makeCall(head: ClientHead, { connection, address, proxied, tls, spec }: Client): Call {
   const call = new Call()
   call.startedAt = monotonic()
   call.method = head.method
@@ -18,6 +18,10 @@ export function makeCall(head: ClientHead, { connection, address, proxied, spec 
   call.serverAddr = address.serverAddr
   call.serverPort = address.serverPort
   call.proxied = proxied
+  if (tls !== undefined) {
+    call.tls = tls
+    call.scheme = 'https'
+  }
   call.connection = connection.serial
   call.connectionRequests = connection.requests
   call.requestLength = head.bytes

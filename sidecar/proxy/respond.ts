@@ -35,7 +35,15 @@ export type LocalAnswer =
 export const mostRelocations = 10
 
 /** Statuses after which nginx closes the connection, and 431, the standard's word for its 494. */
-const closing = new Set([400, 408, 413, 414, 431, 500, 501])
+const closing = new Set([400, 408, 413, 414, 431, 495, 496, 497, 500, 501])
+
+/** What nginx says more of bad requests whose status is its own. */
+const badRequests: ReadonlyMap<number, string> = new Map([
+  [494, 'Request Header Or Cookie Too Large'],
+  [495, 'The SSL certificate error'],
+  [496, 'No required SSL certificate was sent'],
+  [497, 'The plain HTTP request was sent to HTTPS port'],
+])
 
 /** Whether a failure of this status ends the connection, whatever error page it is answered with. */
 export function endsConnection(status: number): boolean {
@@ -61,7 +69,7 @@ export function localResponse(
   }
   const page = errorPage(call, settings, status)
   call.statusOverride = 0
-  if (!page) return builtin(call, settings, ownStatus(status), content)
+  if (!page) return builtin(call, settings, ownStatus(status), content, badRequests.get(status))
   const to = page.to(call)
   call.statusOverride = page.status ?? status
   if (to.startsWith('@')) return { kind: 'named', name: to }
@@ -89,8 +97,16 @@ function ownStatus(status: number): number {
   return status < 200 ? 500 : status
 }
 
-function builtin(call: Call, settings: Settings, status: number, content: LocalContent): LocalAnswer {
-  return response(call, settings, status, builtinPage(status, settings.serverText), 'text/html', content)
+/** @param more what the page says beside the status */
+function builtin(
+  call: Call,
+  settings: Settings,
+  status: number,
+  content: LocalContent,
+  more?: string,
+): LocalAnswer {
+  const page = builtinPage(status, settings.serverText, more)
+  return response(call, settings, status, page, 'text/html', content)
 }
 
 function response(

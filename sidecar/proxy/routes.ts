@@ -1,4 +1,7 @@
-import type { Call } from '../../feedback/call.ts'
+import { Call } from '../../feedback/call.ts'
+import { ClientTls, certificateRefusal } from '../tls/client-tls.ts'
+import type { VerifyClient } from '../tls/engine.ts'
+import type { Door, ShownServer } from '../tls/handshake.ts'
 import type { Locations } from './locations.ts'
 import { type LocalAnswer, type LocalContent, mostRelocations, redirectStatuses } from './respond.ts'
 import type { Content, Route, Step } from './route.ts'
@@ -23,6 +26,13 @@ export interface VirtualServer {
   readonly headerTimeout: number
   readonly dropUnderscores: boolean
   readonly dropInvalid: boolean
+  /** What it shows to clients of TLS and asks of them; undefined where none of its addresses speaks TLS. */
+  readonly tls?: ServerTls | undefined
+}
+
+/** A server as clients of TLS meet it. */
+export interface ServerTls extends ShownServer {
+  readonly verify: VerifyClient
 }
 
 /** The servers of one address that is listened on. */
@@ -30,6 +40,8 @@ export interface ListenServers {
   readonly names: ServerNames<VirtualServer>
   /** The one marked `default_server`, else the first: for hosts that no name fits. */
   readonly default: VirtualServer
+  /** Whether TLS is spoken there. */
+  readonly secure?: boolean
 }
 
 /** Which server a request is for. */
@@ -76,6 +88,35 @@ export class Router {
     return this.#listens.get(key)!.default
   }
 
+  /** What clients of TLS are shown at an address; undefined where they are not to speak it. */
+  door(key: string): Door | undefined {
+    const listen = this.#listens.get(key)!
+    if (!listen.secure) return undefined
+    const own = listen.default.tls
+    return {
+      show(name) {
+        const found = (listen.names.find(name, new Call()) ?? listen.default).tls
+        const engine = found?.engine ?? own?.engine
+        return { engine, rejects: found?.rejects ?? false, zone: found?.zone }
+      },
+    }
+  }
+
+  /** What an address that speaks TLS has against a request; undefined: nothing. @returns nginx's status */
+  #unfit(key: string, server: VirtualServer, call: Call): number | undefined {
+    const listen = this.#listens.get(key)!
+    if (!listen.secure) return undefined
+    const { tls } = call
+    if (!(tls instanceof ClientTls)) return 497
+    const verify = server.tls?.verify ?? false
+    if (verify === false) return undefined
+    // Whoever has named one server is not let in by what another one asks for.
+    if (call.host !== tls.serverName && listen.names.find(tls.serverName, new Call())) return 421
+    const policy = (server.tls?.engine ?? listen.default.tls?.engine)?.policy
+    if (tls.engine.verify !== false && tls.engine.policy !== policy) return 421
+    return certificateRefusal(tls, verify)
+  }
+
   /**
    * The server for a host, whose name goes on the call.
    * @param key the listening address
@@ -83,10 +124,16 @@ export class Router {
    */
   find(key: string, host: string, call: Call): VirtualServer {
     const listen = this.#listens.get(key)!
-    const server = listen.names.find(host, call) ?? listen.default
+    const server = listen.names.find(host, call) ?? this.#named(listen, host, call) ?? listen.default
     call.serverName = server.name
     call.host = host === '' ? lowerCase(server.name) : host
     return server
+  }
+
+  /** Without a host in the request it is the one that the handshake was for. */
+  #named(listen: ListenServers, host: string, call: Call): VirtualServer | undefined {
+    if (host !== '' || call.tls === undefined) return undefined
+    return listen.names.find(call.tls.serverName, call)
   }
 
   /**
@@ -109,7 +156,7 @@ export class Router {
     server.route.settings.realIp?.(call)
     if (call.target === '*' && call.method === 'OPTIONS') {
       call.uri = '*'
-      return { server, refusal: undefined }
+      return { server, refusal: this.#unfit(key, server, call) }
     }
     const target = server.mergeSlashes ? early : parseTarget(call.target, false)
     if (!target) return { server, refusal: 400 }
@@ -118,7 +165,7 @@ export class Router {
     call.target = target.origin
     call.uri = target.uri
     call.args = target.args
-    return { server, refusal: undefined }
+    return { server, refusal: this.#unfit(key, server, call) }
   }
 }
 

@@ -91,6 +91,10 @@ export class Serving implements Handler {
     publishRequest(call)
   }
 
+  unsecured(call: Call, why: string): void {
+    this.#env.note(call, why)
+  }
+
   unreadable({ call }: Exchange, why: string): void {
     this.#env.note(call, `client sent a body that cannot be read: ${why}`)
   }
@@ -224,6 +228,12 @@ const bodyTexts: Readonly<Record<BodyFault, string>> = {
 function refusalText(status: number): string {
   if (status === 414) return 'client sent too long URI'
   if (status === 431) return 'client sent too large header line, or too many of them'
+  if (status === 421) {
+    return 'client attempted to request the server name different from the one that was negotiated'
+  }
+  if (status === 495) return 'client SSL certificate verify error'
+  if (status === 496) return 'client sent no required SSL certificate'
+  if (status === 497) return 'client sent plain HTTP request to HTTPS port'
   if (status === 405) return `client sent a method that is not allowed`
   return 'client sent invalid host or target'
 }

@@ -1,0 +1,15 @@
+import type { DetailedPeerCertificate, TLSSocket } from 'node:tls'
+
+/**
+ * How many authorities stand between a certificate and the one that is trusted: what `ssl_verify_depth` limits, neither
+ * end counting (as OpenSSL has it). Node has no way to set that limit before a handshake.
+ */
+export function intermediates(secure: TLSSocket): number {
+  let at: DetailedPeerCertificate | undefined = secure.getPeerCertificate(true)
+  const seen = new Set<string>()
+  while (at?.raw !== undefined && !seen.has(at.fingerprint256)) {
+    seen.add(at.fingerprint256)
+    at = at.issuerCertificate
+  }
+  return Math.max(0, seen.size - 2)
+}
