@@ -36,8 +36,9 @@ const saidEvicted = 4
 
 /** The key of a session with such an id (latin1). */
 export function sessionKey(id: string): SessionKey {
-  const digest = hash('md5', Buffer.from(id, 'latin1'), 'buffer')
-  return Int32Array.from({ length: 4 }, (_, i) => digest.readInt32LE(4 * i))
+  const key = new Int32Array(4)
+  hash('md5', Buffer.from(id, 'latin1'), 'buffer').copy(new Uint8Array(key.buffer))
+  return key
 }
 
 /**
