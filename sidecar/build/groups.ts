@@ -4,6 +4,8 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { Sessions } from '../../feedback/sessions/sessions.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/group.ts'
+import { maxRingPoints, ringPoints } from '../balance/ring.ts'
+import { methodOf, shadowOf } from '../config/check/upstreams.ts'
 import type { HttpBlock, LocationBlock, UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import { type Forms, type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
@@ -65,6 +67,7 @@ export function buildGroups(
       groups.set(key, before)
       continue
     }
+    checkRing(plan)
     const { zone, peers, backups, removed } = memory.seat(plan, before)
     const tracks = memory.tracks(plan, before)
     const table = memory.sessions(plan, before)
@@ -108,6 +111,15 @@ export function buildGroups(
 function outgrownBy(table: Sessions | undefined, before: LiveGroup | undefined): Sessions | undefined {
   const old = before?.balancing.upstream.sessions?.table
   return table !== undefined && old?.name === table.name && old !== table ? old : undefined
+}
+
+/** Weights of services are not known when the configuration is checked. */
+function checkRing({ name, block, wanted }: Plan): void {
+  const rings = [methodOf(block), shadowOf(block)].some(
+    (line) => line?.name === 'hash' && line.args['consistent'] === true,
+  )
+  if (rings && ringPoints(wanted.map(({ options }) => options)) > maxRingPoints)
+    throw new Error(`upstream "${name}" has too many hash points`)
 }
 
 /** Whether a group has the same peers by both. */

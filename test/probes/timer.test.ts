@@ -392,3 +392,50 @@ test("an agent's orders outlive a reload, and end when nobody hears it any more"
   ])
   assert.equal(exclusion(peer!, true, 0), undefined)
 })
+
+test('where a group takes on other peers, those that stay notice nothing', async () => {
+  const bench = new Bench()
+  const held = new Held()
+  const kind = bench.kind(held.check)
+  const upstream = group([1, 1])
+  const old = probe(upstream, kind, { essential: true, passes: 2 })
+  bench.prober.use([old])
+  await bench.timers.pass(1000)
+  for (const answer of held.open.splice(0)) answer()
+  await bench.timers.pass(0)
+  const [stays, goes] = upstream.peers
+  const { standing, last } = bench.prober.about(stays!)[0]!
+  assert.equal(standing.passes, 1)
+  // The same group with one of its peers, as objects that were made anew.
+  const { peers } = upstream
+  const renewed = Object.create(upstream, { peers: { value: [stays], enumerable: true } })
+  const anew = probe(renewed, kind, { essential: true, passes: 2 })
+  bench.prober.use([anew], new Set(peers.slice(1)), true)
+  const about = bench.prober.about(stays!)[0]!
+  assert.equal(about.standing, standing)
+  assert.deepEqual([about.last, about.probe], [last, anew])
+  assert.deepEqual(bench.prober.about(goes!), [])
+  const before = bench.asked.length
+  await bench.timers.pass(1000)
+  assert.deepEqual(
+    bench.asked.slice(before).map(({ name }) => name),
+    [stays!.name],
+  )
+  for (const answer of held.open.splice(0)) answer()
+  await bench.timers.pass(0)
+  assert.equal(about.standing.passes, 2)
+})
+
+test('a question under way to a peer that stays goes on where others come and go', async () => {
+  const bench = new Bench()
+  const held = new Held()
+  const kind = bench.kind(held.check)
+  const upstream = group([1, 1])
+  bench.prober.use([probe(upstream, kind)])
+  await bench.timers.pass(1000)
+  assert.equal(held.open.length, 2)
+  bench.prober.use([probe(upstream, kind)], new Set(), true)
+  for (const answer of held.open.splice(0)) answer()
+  await bench.timers.pass(0)
+  for (const peer of upstream.peers) assert.equal(bench.prober.about(peer)[0]!.standing.passes, 1)
+})
