@@ -26,7 +26,7 @@ test('every configuration in nginx syntax loads', () => {
     const group = text.includes('upstream backend')
       ? ''
       : 'upstream backend { zone backend 1m; server 127.0.0.1:1; }'
-    const whole = /^(?:http|admin|fleet)\b/m.test(text) ? text : `http {\n${group}\n${text}}\n`
+    const whole = /^(?:http|stream|admin|fleet)\b/m.test(text) ? text : `http {\n${group}\n${text}}\n`
     assert.deepEqual(loadText(whole, 'README.md', 'nginx').warnings, [])
   }
 })
