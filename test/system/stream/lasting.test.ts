@@ -189,7 +189,7 @@ test('time in which the program was stopped is nobody’s idleness', async () =>
     stream { server { listen 127.0.0.1:PORT; proxy_pass ${echo.address}; proxy_timeout 1s; } }`)
   const [client] = await opened(sidecar.port, 1)
   sidecar.signal('SIGSTOP')
-  await wait(2600)
+  await wait(2200)
   sidecar.signal('SIGCONT')
   await wait(300)
   await talk(client!)
