@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { Call } from '../../../feedback/call.ts'
+import { Selection } from '../../../sidecar/balance/pick.ts'
 import { retireLeaving } from '../../../sidecar/build/groups.ts'
 import { rebuild, refreshment } from '../../../sidecar/build/refresh.ts'
 import { type Prepared, prepare, type Running } from '../../../sidecar/build/running.ts'
@@ -143,3 +145,40 @@ test('a group that cannot have what it should stays as it is, and the others cha
     ['a.example@10.0.0.1:80*1', 'b.example@10.0.0.3:80*1'],
   )
 })
+
+for (const method of [
+  'round_robin',
+  'least_conn;',
+  'random;',
+  'random two least_conn;',
+  'ip_hash;',
+  'hash $uri;',
+  'hash $uri consistent;',
+  'least_time header;',
+  'least_time last_byte best;',
+  'least_time last_byte plain;',
+  'feedback $upstream_http_x_load;',
+  'split $cookie_track; server other.example resolve track=canary;',
+  'shadow least_conn;',
+  'sticky cookie srv;',
+  'backup_switch permanent;',
+]) {
+  test(`${method.replace(/;.*/, '')}: a group of a name without addresses refuses, and serves once it has some`, async () => {
+    const bench = new Bench()
+    await bench.load(
+      `upstream u { zone u 64k; ${method === 'round_robin' ? '' : method} server web.example resolve; }`,
+    )
+    const pick = () => {
+      const call = new Call()
+      call.remoteAddr = '127.0.0.1'
+      return new Selection(bench.group().balancing, call).next()?.peer?.name
+    }
+    assert.equal(pick(), undefined)
+    bench.names.set('web.example', [found('10.0.0.1'), found('10.0.0.2')])
+    bench.refresh()
+    assert.match(pick() ?? '', /^10\.0\.0\.[12]:80$/)
+    bench.names.set('web.example', [])
+    bench.refresh()
+    assert.equal(pick(), undefined)
+  })
+}
