@@ -37,8 +37,7 @@ export function connected(attempt: Attempt, call: Call, now: number): void {
     zone.leave()
   }
   shadowConnected(attempt, call, now)
-  upstream.sessions?.connected(attempt, call, now)
-  if (attempt.returning) comeBack(attempt, now)
+  works(attempt, call, now)
   if (change !== undefined) peerStateChannel.publish(change)
 }
 
@@ -62,4 +61,12 @@ export function firstByte(attempt: Attempt, call: Call, now: number): void {
     zone.leave()
   }
   shadowMeasured(attempt, call, now)
+  // Datagrams have no connection: the first one that comes back says as much.
+  if (call.protocol === 'UDP') works(attempt, call, now)
+}
+
+/** The peer of an attempt is known to be there: a session may be bound to it, and others may come back to its list. */
+function works(attempt: Attempt, call: Call, now: number): void {
+  attempt.upstream.sessions?.connected(attempt, call, now)
+  if (attempt.returning) comeBack(attempt, now)
 }

@@ -70,9 +70,9 @@ export class SessionBook {
   /** It has ended. What came of one whose client left counts as far as there was an answer. */
   ended(attempt: Attempt, call: Call | undefined, now: number): void {
     const { ending, accepted, failed, next } = attempt
-    if (failed || next || this.rules.at === 'connect') return
-    // Where the answer gave way to a page of our own its header was not passed on.
-    if (this.rules.at === 'header' && accepted) return
+    if (failed || next) return
+    // Where the answer gave way to a page of our own its header was not passed on; datagrams have no connection.
+    if (this.rules.at !== 'end' && accepted) return
     const well = ending === 'ok' || ending === 'http' || (ending === 'aborted' && accepted)
     if (well) this.#learn(attempt, call, now)
   }

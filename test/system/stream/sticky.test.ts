@@ -9,6 +9,9 @@ import { freePort } from '../../support/free-port.ts'
 import { eventually } from '../../support/invariants.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { type TcpPeer, tcpPeer } from '../../support/tcp-peer.ts'
+import { udpClient } from '../../support/udp-client.ts'
+import { named as namedUdp } from '../../support/udp-lab.ts'
+import { udpPeer } from '../../support/udp-peer.ts'
 
 /** A peer that says its letter, and ends when its client does. */
 const named = (letter: string, port?: number): Promise<TcpPeer> =>
@@ -97,6 +100,24 @@ test('sessions of bytes are bound by a variable, or learnt at the connection or 
   for (let i = 0; i < 4; i++) assert.equal(await letter(sidecar, 'PORT4', '127.0.0.5'), last)
   await sidecar.reload()
   assert.equal(await letter(sidecar, 'PORT4', '127.0.0.5'), last)
+})
+
+test('with connect, datagrams that come back bind a session while it goes on', async () => {
+  await using a = await udpPeer(namedUdp('a'))
+  await using b = await udpPeer(namedUdp('b'))
+  await using sidecar = await start(`worker_processes 2;
+    stream {
+      access_log off;
+      upstream u { zone u 64k; server ${a.address}; server ${b.address};
+        sticky learn zone=ids:64k create=$remote_addr lookup=$remote_addr connect; }
+      server { listen 127.0.0.1:PORT udp; proxy_pass u; proxy_timeout 1s; }
+    }`)
+  await using first = await udpClient(sidecar.port)
+  const letter = (await first.ask('?'))[0]
+  for (let i = 0; i < 4; i++) {
+    await using other = await udpClient(sidecar.port)
+    assert.equal((await other.ask('?'))[0], letter)
+  }
 })
 
 test('sessions of bytes stay with the backups, and come back where a connection to a primary is made', async () => {
