@@ -31,11 +31,9 @@ export interface NameFacts {
   readonly error: string | undefined
 }
 
-/** An answer is good for a second at least: some servers say zero. And for a day at most. Milliseconds. */
+/** An answer is good for a second at least, whoever says zero, and for a day at most. Milliseconds. */
 const shortest = 1000
 const longest = 86_400_000
-/** Shortest time that a configuration may say, milliseconds. */
-const shortestValid = 100
 /** First pause after a look-up that failed, and the longest one, milliseconds. */
 const firstPause = 1000
 const longestPause = 30_000
@@ -107,14 +105,13 @@ export class Follower {
   /** Milliseconds that an answer is taken for good. */
   #goodFor(ttl: number): number {
     const { validMs } = this.#resolver.spec
-    if (validMs !== undefined) return Math.min(longest, Math.max(shortestValid, validMs))
-    return Math.min(longest, Math.max(shortest, 1000 * ttl))
+    return Math.min(longest, Math.max(shortest, validMs ?? 1000 * ttl))
   }
 
   /** Many who have lost the same server do not come back to it in one moment. */
   #pause(): number {
     const { validMs = longestPause } = this.#resolver.spec
-    const most = Math.min(longestPause, Math.max(shortestValid, validMs))
+    const most = Math.min(longestPause, Math.max(shortest, validMs))
     const pause = firstPause * 2 ** Math.min(this.#failures, 10) * (1 + this.#env.random() / 2)
     this.#failures += 1
     return Math.min(most, pause)

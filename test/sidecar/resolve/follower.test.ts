@@ -107,9 +107,13 @@ test('an answer that is good for years is asked for again after a day', async ()
 
 test('the configuration may say how long answers are good', async () => {
   const bench = new Bench()
-  await bench.follow(bench.name({ resolver: { ...spec, validMs: 300 } }))
-  await bench.timers.pass(900)
-  assert.deepEqual(bench.moments, [0, 300, 600, 900])
+  await bench.follow(bench.name({ resolver: { ...spec, validMs: 3000 } }))
+  await bench.timers.pass(9000)
+  assert.deepEqual(bench.moments, [0, 3000, 6000, 9000])
+  const hasty = new Bench()
+  await hasty.follow(hasty.name({ resolver: { ...spec, validMs: 0 } }))
+  await hasty.timers.pass(2000)
+  assert.deepEqual(hasty.moments, [0, 1000, 2000])
 })
 
 test('the last addresses stay while nobody answers, and it is asked again and again after ever longer pauses', async () => {
