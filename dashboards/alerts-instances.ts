@@ -58,6 +58,16 @@ export const processAlerts: readonly Alert[] = [
       '{{ $value | humanize }} client connections a second are closed as they come: there are no descriptors left for them.',
   },
   {
+    name: 'EvenkeelDatagramsDropped',
+    value: sum(instance, rate(series('evenkeel_datagrams_dropped_total'), '5m')),
+    when: '> 1',
+    for: '10m',
+    severity: 'warning',
+    summary: '{{ $labels.instance }} drops datagrams',
+    description:
+      '{{ $value | humanize }} UDP datagrams a second are not passed on: sockets do not take them as fast as they come, or there is no room for more sessions.',
+  },
+  {
     name: 'EvenkeelLoopLag',
     value: max(instance, series('nodejs_eventloop_lag_p99_seconds')),
     when: '> 0.1',

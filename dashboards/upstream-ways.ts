@@ -141,13 +141,16 @@ export const stickyRow: Row = {
     }),
     lines({
       title: 'What becomes of them',
-      about: 'Sessions a second that were learnt, bound to another peer, and dropped for want of room.',
+      about:
+        'Sessions a second that were learnt, bound to another peer, and dropped for want of room; and those that instances of a fleet heard of from each other.',
       span: 8,
       unit: 'ops',
       queries: [
         [grown('evenkeel_upstream_sticky_sessions_created_total'), '{{upstream}} learnt'],
         [grown('evenkeel_upstream_sticky_sessions_rebound_total'), '{{upstream}} bound anew'],
         [grown('evenkeel_upstream_sticky_sessions_evicted_total'), '{{upstream}} dropped'],
+        [grown('evenkeel_upstream_fleet_sessions_told_total'), '{{upstream}} told'],
+        [grown('evenkeel_upstream_fleet_sessions_heard_total'), '{{upstream}} heard'],
       ],
       min: 0,
     }),

@@ -131,5 +131,7 @@ export const groupMetrics: readonly Metric[] = [
   ),
   group('fleet_members', 'gauge', 'Instances that share the group; absent while not known.', 'fleet'),
   group('fleet_resets_total', 'counter', 'Times that the shared state was lost and begun anew.', 'fleet'),
+  group('fleet_sessions_told_total', 'counter', 'Learnt sessions that others were told of.', 'fleet'),
+  group('fleet_sessions_heard_total', 'counter', 'Learnt sessions that were heard of from others.', 'fleet'),
   group('fleet_age_seconds', 'gauge', 'Time since the last exchange that succeeded.', 'fleet'),
 ]

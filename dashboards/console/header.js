@@ -74,9 +74,11 @@ export class Header {
         replaced === 0 ? count(running) : `${count(running)}, ${count(replaced)} replaced`,
         replaced > 0,
       )
-      const [, dropped, active, idle] = program.connections
-      const open = `${count(active)} active, ${count(active + idle)} open`
-      this.#set('connections', dropped === 0 ? open : `${open}, ${count(dropped)} turned away`, dropped > 0)
+      const [, dropped, active, idle, lost] = program.connections
+      const parts = [`${count(active)} active`, `${count(active + idle)} open`]
+      if (dropped > 0) parts.push(`${count(dropped)} turned away`)
+      if (lost > 0) parts.push(`${count(lost)} datagrams dropped`)
+      this.#set('connections', parts.join(', '), dropped > 0)
       this.#set('fleet', this.#fleet(program.fleet), program.fleet?.up === false)
     }
     this.#sum()

@@ -103,7 +103,7 @@
  * @property {number} loadedAt
  * @property {{ ok: boolean, at: number, error?: string }} [reload]
  * @property {[number, number]} threads
- * @property {[number, number, number, number]} connections
+ * @property {[number, number, number, number, number]} connections
  * @property {FleetState} [fleet]
  */
 

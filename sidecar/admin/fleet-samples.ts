@@ -23,6 +23,8 @@ export const fleetNumbers: Readings<FleetFacts> = new Map([
 export const fleetGroupNumbers: Readings<FleetGroupFacts> = new Map([
   ['evenkeel_upstream_fleet_members', ({ members }: FleetGroupFacts) => members || undefined],
   ['evenkeel_upstream_fleet_resets_total', ({ resets }) => resets],
+  ['evenkeel_upstream_fleet_sessions_told_total', ({ sessions }) => sessions?.told],
+  ['evenkeel_upstream_fleet_sessions_heard_total', ({ sessions }) => sessions?.heard],
   ['evenkeel_upstream_fleet_age_seconds', ({ age }) => seconds(age)],
 ])
 

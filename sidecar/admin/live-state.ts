@@ -103,7 +103,7 @@ export class LiveState {
 const wordsText = JSON.stringify(words)
 
 function programState(facts: Facts) {
-  const { accepted, dropped, active, idle } = facts.connections()
+  const { accepted, dropped, lost, active, idle } = facts.connections()
   const { running, replaced } = facts.threads()
   const last = facts.lastReload()
   return {
@@ -118,7 +118,7 @@ function programState(facts: Facts) {
       error: last.ok ? undefined : last.error.slice(0, 2000),
     },
     threads: [running, replaced],
-    connections: [accepted, dropped, active, idle],
+    connections: [accepted, dropped, active, idle, lost],
     fleet: fleetState(facts.fleet()),
   }
 }

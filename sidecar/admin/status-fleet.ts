@@ -25,10 +25,11 @@ export function* fleetEntries(facts: FleetFacts): Generator<Entry> {
 }
 
 /** Of a group. */
-export function* fleetGroupEntries({ members, age, resets }: FleetGroupFacts): Generator<Entry> {
+export function* fleetGroupEntries({ members, age, resets, sessions }: FleetGroupFacts): Generator<Entry> {
   if (members > 0) yield ['members', members]
   if (age !== undefined) yield ['age', Math.round(age)]
   yield ['resets', resets]
+  if (sessions !== undefined) yield ['sessions', () => Object.entries(sessions)]
 }
 
 /** Of a peer. */

@@ -269,6 +269,16 @@ export const alertCases: readonly AlertCase[] = [
     [processOf('evenkeel_connections_dropped_total')]: then('0', 5, `9x${minutes}`),
   }),
   one(
+    'EvenkeelDatagramsDropped',
+    'many every minute',
+    20,
+    { [processOf('evenkeel_datagrams_dropped_total')]: grows(600) },
+    ofInstance,
+  ),
+  one('EvenkeelDatagramsDropped', 'a few every minute', 20, {
+    [processOf('evenkeel_datagrams_dropped_total')]: grows(6),
+  }),
+  one(
     'EvenkeelLoopLag',
     'a fifth of a second',
     12,

@@ -138,7 +138,7 @@ export function fleet(over: Partial<FleetFacts> = {}, heard: Partial<FleetPeerFa
     failures: 2,
     losses: 1,
     roundTripMs: 1.25,
-    upstream: () => ({ members: 3, age: 120, resets: 1 }),
+    upstream: () => ({ members: 3, age: 120, resets: 1, sessions: { told: 5, heard: 9 } }),
     roster: () => ['pod-1.x7', 'pod-2.k3', 'pod-3.a0'],
     peer: () => ({
       members: 2,

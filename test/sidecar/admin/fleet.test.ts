@@ -41,6 +41,8 @@ test('/metrics tells of the fleet, of each shared group, and of each peer that w
     evenkeel_fleet_round_trip_seconds: 0.00125,
     'evenkeel_upstream_fleet_members{upstream="shared"}': 3,
     'evenkeel_upstream_fleet_resets_total{upstream="shared"}': 1,
+    'evenkeel_upstream_fleet_sessions_told_total{upstream="shared"}': 5,
+    'evenkeel_upstream_fleet_sessions_heard_total{upstream="shared"}': 9,
     'evenkeel_upstream_fleet_age_seconds{upstream="shared"}': 0.12,
     [`evenkeel_peer_fleet_in_flight${a}`]: 6,
     [`evenkeel_peer_fleet_answers${a}`]: 40,
@@ -141,7 +143,12 @@ test('the status tree has the fleet at its root, and under each shared group and
   })
   assert.equal(value(from, '/status/fleet/since', 'date=epoch'), 1796003684)
   const upstreams = '/status/http/upstreams'
-  assert.deepEqual(value(from, `${upstreams}/shared/fleet`), { members: 3, age: 120, resets: 1 })
+  assert.deepEqual(value(from, `${upstreams}/shared/fleet`), {
+    members: 3,
+    age: 120,
+    resets: 1,
+    sessions: { told: 5, heard: 9 },
+  })
   assert.equal(value(from, `${upstreams}/own/fleet`), 404)
   assert.deepEqual(value(from, `${upstreams}/shared/peers/a/fleet`), {
     members: 2,

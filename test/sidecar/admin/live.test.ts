@@ -103,7 +103,7 @@ test('who begins to watch is told what there is at once, and the numbers every s
   const { data } = await viewer.heard('state')
   assert.equal(data.layout, layout.layout)
   assert.equal(data.at, wall)
-  assert.deepEqual(data.program.connections, [7, 1, 2, 3])
+  assert.deepEqual(data.program.connections, [7, 1, 2, 3, 4])
   assert.equal(data.program.fleet.name, 'pod-1')
   assert.deepEqual(data.groups[0].fleet, [3, 120, 1])
   const at = (name: (typeof peerColumns)[number]) => peerColumns.indexOf(name)
