@@ -47,14 +47,20 @@ export function explainSplit(
   return { variable, key, tracks, left: rounded(leftToBackups(primary)) }
 }
 
-/** The same for people, a line each. */
-export function* splitLines({ variable, key, tracks, left }: SplitExplanation): Generator<string> {
+/**
+ * The same for people, a line each.
+ * @param away whether requests go to the backups first
+ */
+export function* splitLines(
+  { variable, key, tracks, left }: SplitExplanation,
+  away: boolean,
+): Generator<string> {
   const how = key === undefined ? 'by percentages' : `by percentages of the hash of ${key}`
   yield `split: ${variable === undefined ? '' : `by ${variable}, else `}${how}`
   for (const { track, percent, share, requests, fallbacks } of tracks) {
     const whole = 100 * share
     let what = `${percent} %`
-    if (percent > 0 && share === 0) {
+    if (percent > 0 && share === 0 && !away) {
       what += track === stableTrack ? ', nobody is ready' : ', nobody is ready, so they go on'
     } else if (Math.abs(whole - percent) > 0.005) what += `, now ${Number(whole.toFixed(2))} %`
     const gone = fallbacks === 0 ? '' : `, ${fallbacks} of them went elsewhere`

@@ -206,7 +206,9 @@ function toText(about: Omit<Explanation, 'text'>, left: number): string {
     for (const probe of peer.probes) lines.push(`    ${probeLine(probe)}`)
     if (peer.fleet) lines.push(`    ${peerFleetLine(peer.fleet)}`)
   }
-  if (about.split) for (const line of splitLines(about.split)) lines.push(`  ${line}`)
+  if (about.split)
+    for (const line of splitLines(about.split, about.backup_switch?.list === 'backups'))
+      lines.push(`  ${line}`)
   if (about.shadow) for (const line of shadowLines(about.shadow)) lines.push(`  ${line}`)
   for (const line of waysLines(about)) lines.push(`  ${line}`)
   for (const line of retryLines(about.retries, about.kind)) lines.push(`  ${line}`)

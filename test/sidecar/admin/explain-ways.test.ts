@@ -127,6 +127,17 @@ test('the list that comes first is told, and when the primaries are tried again'
   ])
 })
 
+test('while the backups come first, primaries that are ready are not said to be away', () => {
+  const split = { variable: undefined, percents: new Map([['stable', 100]]), key: undefined }
+  const app = group('app', { a: {}, b: { backup: true } }, { backupSwitch: { after: undefined }, split })
+  switchTo(app.upstream.zone, true, now)
+  const away = { ...app, shares: () => ({ primary: [0], backup: [1] }) }
+  const { text } = explainUpstream(away, now)
+  assert.match(text, /\n {2}a: 0\.0 %; 0 in flight\n {2}b: 100\.0 % \(backup\); 0 in flight\n/)
+  assert.match(text, /\n {4}stable: 100 %, now 0 %; 0 requests\n/)
+  assert.doesNotMatch(text, /nobody is ready, |nobody is ready;/)
+})
+
 test('a queue is told with its limits, and with what became of those who waited', () => {
   const app = group('app', { a: {} }, { queue: { number: 5, timeout: 1500 } })
   assert.deepEqual(lines(app, 'queue'), [
