@@ -31,7 +31,7 @@ const clients: Row = {
     lines({
       title: 'Rate',
       about:
-        'Requests a second by the status that clients got; 499 is a client that left first. Of `stream` it is sessions that have ended: 200, or 502 where nobody was there.',
+        'Requests a second by the status that clients got; 499 is a client that left first. Of `stream` it is sessions that have ended: 200, or 502 where there was nobody or, over UDP, no answer.',
       span: 8,
       unit: 'reqps',
       stacked: true,

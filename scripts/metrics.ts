@@ -21,8 +21,8 @@ the histograms end at ${latencyBucketsMs.map((ms) => ms / 1000).join(', ')} s, t
 ${sessionBucketsMs.map((ms) => ms / 1000).join(', ')} s. Metrics of the process itself (memory, CPU time, event loop, garbage collection) come under
 prom-client's names.
 
-A group of \`stream\` has \`upstream="stream/NAME"\`. What is said of requests holds for its sessions: \`code\` is 200 for one that was carried and 502 for one that
-found nobody, an attempt is a connection that was tried, the header is the peer's first byte. What sessions do not have is left out: statuses of peers, kept
+A group of \`stream\` has \`upstream="stream/NAME"\`. What is said of requests holds for its sessions: \`code\` is 200 for one that was carried, and 502 for one that
+found nobody or, over UDP, no answers; an attempt is a connection that was tried, the header is the peer's first byte. What sessions do not have is left out: statuses of peers, kept
 connections, and \`…_request_seconds\`, in whose place \`…_session_seconds\` stands, since how long a session lasts is its client's affair and says nothing of the peer.
 
 ## Which one answers what

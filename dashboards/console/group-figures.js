@@ -61,7 +61,7 @@ const ofSessions = [
   {
     name: 'errors',
     title: 'errors/s',
-    about: 'Sessions for which there was no peer (502)',
+    about: 'Sessions that ended with 502: there was no peer or, over UDP, no answer',
     read: (group, ms) => rate(group.rate('serverErrors', ms)),
     trouble: (group, ms) => (group.rate('serverErrors', ms) ?? 0) > 0,
   },
