@@ -18,13 +18,20 @@ export function connectVerdict(error: NodeJS.ErrnoException): SocketVerdict {
   if (code === 'ECONNREFUSED') return { ending: 'error', reason: 'refused', local: false }
   if (code === 'ETIMEDOUT') return { ending: 'timeout', reason: 'timeout_connect', local: false }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return { ending: 'error', reason: 'dns', local: false }
+  if (isTls(error)) return { ending: 'error', reason: 'tls', local: false }
   if (isReset(error)) return { ending: 'error', reason: 'reset', local: false }
   return { ending: 'error', reason: 'unreachable', local: localErrors.has(code) }
 }
 
 /** Why a connection is gone before the answer was there. @param error undefined where the peer closed it in order */
-export function lossReason(error: NodeJS.ErrnoException | undefined): 'reset' | 'closed' {
+export function lossReason(error: NodeJS.ErrnoException | undefined): 'reset' | 'closed' | 'tls' {
+  if (error && isTls(error)) return 'tls'
   return error && isReset(error) ? 'reset' : 'closed'
+}
+
+/** A handshake that failed, or what the peer says of TLS afterwards: it may refuse a certificate once it has seen it. */
+function isTls({ code = '' }: NodeJS.ErrnoException): boolean {
+  return code.startsWith('ERR_SSL_') || code.startsWith('ERR_TLS_')
 }
 
 function isReset({ code }: NodeJS.ErrnoException): boolean {

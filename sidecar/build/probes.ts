@@ -6,7 +6,7 @@ import type { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { ProbeKind, Question } from '../../probes/probe.ts'
-import { grpcAddress, passPort, proxyAddress } from '../config/address.ts'
+import { declaredGroups, groupMeant, grpcAddress, passPort, proxyAddress } from '../config/address.ts'
 import { kindOfLine, probeMisfit } from '../config/check/probes.ts'
 import { kindArgs } from '../config/directives/probe.ts'
 import type * as model from '../config/model.ts'
@@ -20,6 +20,8 @@ import { bytes } from './texts.ts'
 
 /** What of a configuration probes are built upon. */
 export interface ProbesEnv {
+  /** What declares groups. */
+  readonly http: Pick<model.HttpBlock, 'upstreams'>
   /** With everything declared. */
   readonly variables: Variables
   /** By lower-case name. */
@@ -44,7 +46,7 @@ export function buildProbes(
     block.proxy_pass === undefined
       ? grpcAddress(bytes(block.grpc_pass ?? ''))
       : proxyAddress(bytes(block.proxy_pass))
-  const group = env.groups.get(pass.authority.toLowerCase())
+  const group = env.groups.get(groupMeant(pass, declaredGroups(env.http)).toLowerCase())
   if (group === undefined) throw new Error(`host not found in upstream "${pass.authority}"`)
   const { upstream } = group.balancing
   const [first = ''] = server.server_name ?? []

@@ -1,6 +1,13 @@
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Variables } from '../../feedback/variables.ts'
-import { hasVariables, locationKey, type ProxyAddress, proxyAddress } from '../config/address.ts'
+import {
+  declaredGroups,
+  groupMeant,
+  hasVariables,
+  locationKey,
+  type ProxyAddress,
+  proxyAddress,
+} from '../config/address.ts'
 import type * as model from '../config/model.ts'
 import { sizeBytes, timeMs } from '../config/units.ts'
 import { type LocationEntry, Locations } from '../proxy/locations.ts'
@@ -84,12 +91,19 @@ class RoutesBuilder {
   readonly #texts: Texts
   readonly #settings: SettingsBuilder
   readonly #scripts: ScriptBuilder
+  readonly #declared: ReadonlySet<string>
 
   constructor(http: model.HttpBlock, env: RoutesEnv) {
     this.#http = http
     this.#env = env
+    this.#declared = declaredGroups(http)
     this.#texts = new Texts(env.variables)
-    this.#settings = new SettingsBuilder(this.#texts, (spec) => env.openAccessLog(spec), env.version)
+    this.#settings = new SettingsBuilder(
+      this.#texts,
+      (spec) => env.openAccessLog(spec),
+      env.version,
+      env.files,
+    )
     this.#scripts = new ScriptBuilder(this.#texts)
   }
 
@@ -184,7 +198,7 @@ class RoutesBuilder {
     const redirect = defaultRedirect(block.proxy_pass, path)
     const route: Route = {
       location: key,
-      settings: this.#settings.build(level.settings, zonesOf(level), redirect),
+      settings: this.#settings.build(level.settings, zonesOf(level), redirect, passesTls(block.proxy_pass)),
       content,
       // An `if` without a proxy_pass does what the location does, under its own settings.
       script: this.#scripts.location(block.rewrites ?? [], (inside) => ({
@@ -193,6 +207,7 @@ class RoutesBuilder {
           [...level.settings, inside],
           zonesOf(level),
           inside.proxy_pass === undefined ? redirect : defaultRedirect(inside.proxy_pass, path),
+          passesTls(inside.proxy_pass ?? block.proxy_pass),
         ),
         content: inside.proxy_pass === undefined ? content : this.#proxy(inside.proxy_pass, path),
         script: undefined,
@@ -216,14 +231,23 @@ class RoutesBuilder {
   #pass(url: string, path: string): ProxyPass {
     if (!hasVariables(url)) {
       const address = proxyAddress(bytes(url))
-      return fixedPass(address, this.#env.group(address.authority), path)
+      return fixedPass(address, this.#group(address), path)
     }
-    return variablePass(this.#texts.compile(url), parsed, ({ authority }) => this.#env.group(authority))
+    return variablePass(this.#texts.compile(url), parsed, (address) => this.#group(address))
+  }
+
+  #group(address: ProxyAddress): PeerGroup | undefined {
+    return this.#env.group(groupMeant(address, this.#declared))
   }
 }
 
 function zonesOf({ zones }: Level): ServerZone[] {
   return [zones.server, zones.location].filter((zone) => zone !== undefined)
+}
+
+/** Whether TLS may have to be spoken with the peers of a `proxy_pass`. */
+function passesTls(url: string | undefined): boolean {
+  return url !== undefined && (hasVariables(url) || proxyAddress(url).secure)
 }
 
 function parsed(url: string): ProxyAddress | undefined {

@@ -6,7 +6,7 @@ import { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { Template } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
-import { hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
+import { declaredGroups, groupMeant, hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
 import { type Membership, noMembership } from '../membership.ts'
@@ -89,8 +89,9 @@ export async function prepare(
   membership: Membership = noMembership,
 ): Promise<Prepared> {
   const http = loaded.model.http ?? {}
+  const declared = declaredGroups(http)
   const implied = impliedAuthorities(http, (text) =>
-    hasVariables(text) ? undefined : proxyAddress(text).authority,
+    hasVariables(text) ? undefined : groupMeant(proxyAddress(text), declared),
   )
   const stream = loaded.model.stream ?? {}
   const fleet = loaded.model.fleet !== undefined
@@ -171,7 +172,7 @@ export function assemble(
     files: { prefix: options.prefix, tls: options.tls ?? new TlsStore() },
     onRoute(route, block, server) {
       routes.push(route)
-      probes.push(...buildProbes(route, block, server, { variables, groups, prefix: options.prefix }))
+      probes.push(...buildProbes(route, block, server, { variables, groups, http, prefix: options.prefix }))
     },
   })
   const templates = new Map<string, Template>()

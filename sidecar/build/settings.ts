@@ -4,9 +4,11 @@ import type * as model from '../config/model.ts'
 import { sizeBytes, timeMs } from '../config/units.ts'
 import { realIp } from '../proxy/real-ip.ts'
 import { compileRedirect, type RedirectRule } from '../proxy/redirect.ts'
-import type { AccessLog, ErrorPage, RetryPolicy, Settings } from '../proxy/route.ts'
+import type { AccessLog, ErrorPage, PeerTls, RetryPolicy, Settings } from '../proxy/route.ts'
 import { defaultSettings, hiddenHeaders } from '../proxy/settings.ts'
 import { bytes, patternOf, type Texts } from './texts.ts'
+import { buildPeerEngine, PeerLevels } from './tls-peer.ts'
+import type { TlsSource } from './tls-server.ts'
 
 /** An access log to open. */
 export interface AccessLogSpec {
@@ -30,11 +32,19 @@ export class SettingsBuilder {
   readonly #texts: Texts
   readonly #open: (spec: AccessLogSpec) => AccessLog
   readonly #version: string
+  readonly #files: TlsSource | undefined
   /** Levels that share a line share its log. */
   readonly #logs = new Map<unknown, AccessLog>()
   readonly #realIps = new Map<string, (call: Call) => void>()
 
-  constructor(texts: Texts, open: (spec: AccessLogSpec) => AccessLog, version: string) {
+  /** @param files certificates and keys; undefined where nothing speaks TLS */
+  constructor(
+    texts: Texts,
+    open: (spec: AccessLogSpec) => AccessLog,
+    version: string,
+    files: TlsSource | undefined,
+  ) {
+    this.#files = files
     this.#texts = texts
     this.#open = open
     this.#version = version
@@ -43,11 +53,13 @@ export class SettingsBuilder {
   /**
    * @param levels from the outermost to the innermost; a key that a level has hides that of the outer ones as a whole
    * @param zones what the location is counted in
+   * @param secure whether TLS may have to be spoken with its peers
    */
   build(
     levels: readonly model.Settings[],
     zones: readonly ServerZone[],
     defaultRedirect: DefaultRedirect | undefined,
+    secure = false,
   ): Settings {
     const find: Find = (key) => levels.findLast((level) => level[key] !== undefined)?.[key]
     const { compile } = this.#texts
@@ -69,6 +81,7 @@ export class SettingsBuilder {
       keepaliveTimeout: ms(find('keepalive_timeout')?.timeout, d.keepaliveTimeout),
       keepaliveRequests: find('keepalive_requests') ?? d.keepaliveRequests,
       connectTimeout: ms(find('proxy_connect_timeout'), d.connectTimeout),
+      peerTls: secure ? this.#peerTls(levels) : undefined,
       proxySendTimeout: ms(find('proxy_send_timeout'), d.proxySendTimeout),
       readTimeout: ms(find('proxy_read_timeout'), d.readTimeout),
       retry: retryPolicy(find),
@@ -102,6 +115,16 @@ export class SettingsBuilder {
       defaultType: bytes(find('default_type') ?? d.defaultType),
       serverText: this.#serverText(find('server_tokens')),
       realIp: this.#realIp(find),
+    }
+  }
+
+  #peerTls(levels: readonly model.Settings[]): PeerTls | undefined {
+    if (this.#files === undefined) return undefined
+    const tls = new PeerLevels('proxy_ssl_', levels)
+    const name = tls.find('name')
+    return {
+      engine: buildPeerEngine(tls, [], this.#files),
+      name: name === undefined ? undefined : this.#texts.compile(name),
     }
   }
 

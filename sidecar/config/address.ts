@@ -83,6 +83,24 @@ export interface ProxyAddress {
   readonly uri: string | undefined
 }
 
+/**
+ * The name of the group that is meant: a declared one's, or of a host the address with the port where that is not the
+ * usual one.
+ * @param declared names of groups, lower case
+ */
+export function groupMeant(
+  { authority, secure, unix, port }: ProxyAddress,
+  declared: ReadonlySet<string>,
+): string {
+  const usual = !secure || unix || port !== undefined || declared.has(authority.toLowerCase())
+  return usual ? authority : `${authority}:443`
+}
+
+/** Names of the groups that are declared, lower case. */
+export function declaredGroups({ upstreams = {} }: { readonly upstreams?: object }): ReadonlySet<string> {
+  return new Set(Object.keys(upstreams).map((name) => name.toLowerCase()))
+}
+
 /** Whether a text has a variable in it. */
 export function hasVariables(text: string): boolean {
   return /\$[A-Za-z0-9_{]/.test(text)

@@ -2,7 +2,13 @@ import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { BodyFault, RequestBody } from './body.ts'
-import { type Connecting, type Connection, type ExchangeEvents, openConnection } from './http1/connection.ts'
+import {
+  type Connecting,
+  type Connection,
+  type ConnectionTls,
+  type ExchangeEvents,
+  openConnection,
+} from './http1/connection.ts'
 import type { HeadFault, ResponseHead } from './http1/head.ts'
 import {
   bodyFailure,
@@ -35,6 +41,8 @@ export interface TryOptions {
   readonly method: string
   /** Whether the request asks to switch protocols. */
   readonly upgrade: boolean
+  /** Speaks TLS on a fresh connection; undefined: nobody does. */
+  readonly tls: ConnectionTls | undefined
   /** Told of 1xx answers. */
   readonly interim: (status: number, headers: string[]) => void
 }
@@ -75,6 +83,11 @@ export class Try implements ExchangeEvents, Waiting {
     this.#options = options
   }
 
+  /** What a kept connection has to be good for; undefined: any to its peer is. */
+  get lane(): string | undefined {
+    return this.#options.tls?.name.lane
+  }
+
   get connection(): Connection | undefined {
     return this.#connection
   }
@@ -102,16 +115,21 @@ export class Try implements ExchangeEvents, Waiting {
         return
       }
       this.#timer.arm('connect', this.#options.connectTimeout)
-      this.#connecting = openConnection(peer.address, peer.name, (result) => {
-        this.#connecting = undefined
-        if (this.#over) return
-        if (result instanceof Error) {
-          this.#fail(connectFailure(result))
-          return
-        }
-        this.attempt.connectMs = monotonic() - this.attempt.startedAt
-        this.#write(result)
-      })
+      this.#connecting = openConnection(
+        peer.address,
+        peer.name,
+        (result) => {
+          this.#connecting = undefined
+          if (this.#over) return
+          if (result instanceof Error) {
+            this.#fail(connectFailure(result))
+            return
+          }
+          this.attempt.connectMs = monotonic() - this.attempt.startedAt
+          this.#write(result)
+        },
+        this.#options.tls,
+      )
     })
   }
 

@@ -1,4 +1,5 @@
 import { claimRetry, countRequest, retryBegan, retryWaits } from '../../feedback/budget.ts'
+import type { Call } from '../../feedback/call.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { deny } from '../../feedback/observe.ts'
@@ -7,6 +8,7 @@ import { Selection } from '../balance/pick.ts'
 import type { Queue } from '../balance/queue.ts'
 import { afterReading } from '../net/late.ts'
 import { tracing } from '../telemetry/tracing.ts'
+import type { PeerEngine } from '../tls/peer-engine.ts'
 import { answer } from './answer.ts'
 import { Try, type TryResult } from './attempt.ts'
 import { statusPhrase } from './builtin-pages.ts'
@@ -15,7 +17,7 @@ import { type RequestHead, requestHead } from './headers.ts'
 import { latest, type PeerGroup } from './pools.ts'
 import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
-import type { ProxyPass } from './route.ts'
+import type { ProxyPass, Settings, Target } from './route.ts'
 import { finish, keep, leaveUnasked, type NoPeer, settle } from './settle.ts'
 import { clientLeft } from './try-failure.ts'
 import type { Tunnels } from './upgrade.ts'
@@ -67,7 +69,22 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
     upgrade: exchange.upgrade,
   })
   if (!head) return { kind: 'refused', status: 400 }
-  return new Run(exchange, group, head, prepared.body, env).run()
+  return new Run(exchange, group, head, prepared.body, env, peerTls(call, settings, target)).run()
+}
+
+/** How TLS is spoken with the peers of a target; undefined where it is not. */
+interface TargetTls {
+  readonly engine: PeerEngine
+  readonly name: string
+}
+
+function peerTls(
+  call: Call,
+  { peerTls }: Settings,
+  { secure = false, name = '' }: Target,
+): TargetTls | undefined {
+  if (!secure || peerTls === undefined) return undefined
+  return { engine: peerTls.engine, name: peerTls.name?.(call) ?? name }
 }
 
 /** One request's attempts at one group, one after the other. */
@@ -77,13 +94,22 @@ class Run {
   readonly #head: RequestHead
   readonly #body: PeerBody
   readonly #env: ForwardEnv
+  readonly #tls: TargetTls | undefined
   /** Another one where the group has changed since the request came. */
   #selection: Selection
   #triesLeft: number
   #retries = 0
   #firstAt: number | undefined = undefined
 
-  constructor(exchange: Exchange, group: PeerGroup, head: RequestHead, body: PeerBody, env: ForwardEnv) {
+  constructor(
+    exchange: Exchange,
+    group: PeerGroup,
+    head: RequestHead,
+    body: PeerBody,
+    env: ForwardEnv,
+    tls: TargetTls | undefined,
+  ) {
+    this.#tls = tls
     this.#exchange = exchange
     this.#group = group
     this.#head = head
@@ -122,7 +148,7 @@ class Run {
       this.#firstAt ??= attempt.startedAt
       this.#triesLeft -= 1
       call.attempts.push(attempt)
-      let trial = new Try(attempt, this.#tryOptions())
+      let trial = new Try(attempt, this.#tryOptions(attempt))
       let result = await this.#send(trial)
       let verdict = this.#judge(trial, result)
       if (verdict.resend) {
@@ -131,7 +157,7 @@ class Run {
         const again = this.#selection.reserve(trial.attempt.peer!, trial.attempt.pick)
         this.#end(trial, result, verdict)
         call.attempts.push(again)
-        trial = new Try(again, this.#tryOptions())
+        trial = new Try(again, this.#tryOptions(again))
         result = await this.#send(trial, true)
         verdict = this.#judge(trial, result)
       }
@@ -158,7 +184,8 @@ class Run {
     }
   }
 
-  #tryOptions() {
+  #tryOptions({ peer }: Attempt) {
+    const tls = this.#tls
     const { settings, call, response } = this.#exchange
     return {
       connectTimeout: settings.connectTimeout,
@@ -167,6 +194,7 @@ class Run {
       maxHead: settings.bufferSize,
       method: this.#head.method,
       upgrade: this.#head.upgrade,
+      tls: tls && { engine: tls.engine, name: tls.engine.lane(peer!.name, tls.name) },
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
         if (status === 100 || call.httpVersion !== '1.1') return
@@ -182,12 +210,12 @@ class Run {
     const peer = attempt.peer!
     const head = `${this.#head.text}${tracing?.attempt(call, attempt, this.#head) ?? ''}\r\n`
     const { pool } = this.#group
-    if (!fresh && !safe.has(call.method) && pool.rested(peer, attempt.startedAt) >= longRest) {
+    if (!fresh && !safe.has(call.method) && pool.rested(peer, attempt.startedAt, trial.lane) >= longRest) {
       // Its peer may have closed it: what should not be sent twice is sent once that would be known.
       await new Promise<void>((resolve) => afterReading(resolve))
       if (this.#exchange.gone && !settings.ignoreClientAbort) return clientLeft
     }
-    const reused = fresh ? undefined : pool.take(peer, attempt.startedAt)
+    const reused = fresh ? undefined : pool.take(peer, attempt.startedAt, trial.lane)
     const stay = this.#exchange.onLeave(() => {
       if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
     })

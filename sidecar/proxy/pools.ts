@@ -51,7 +51,7 @@ export function latest(group: PeerGroup): PeerGroup {
 export class Pool {
   #options: PoolOptions
   #zone: Zone
-  /** By address, the most recent last. */
+  /** By lane, the most recent last. */
   #idle = new Map<string, Connection[]>()
   /** All idle ones, the longest idle first. */
   #order = new Set<Connection>()
@@ -74,9 +74,12 @@ export class Pool {
     return this.#order.size
   }
 
-  /** @returns a connection to the peer that can carry another exchange; undefined when none is idle */
-  take(peer: Peer, now: number): Connection | undefined {
-    const stack = this.#idle.get(peer.name)
+  /**
+   * @param lane what the connection has to be good for, where kept ones to the peer differ
+   * @returns a connection to the peer that can carry another exchange; undefined when none is idle
+   */
+  take(peer: Peer, now: number, lane = peer.name): Connection | undefined {
+    const stack = this.#idle.get(lane)
     if (!stack) return undefined
     for (;;) {
       const connection = stack[stack.length - 1]
@@ -88,8 +91,8 @@ export class Pool {
   }
 
   /** How long the connection has rested that `take` would give, milliseconds; 0 where there is none. */
-  rested(peer: Peer, now: number): number {
-    const connection = this.#idle.get(peer.name)?.at(-1)
+  rested(peer: Peer, now: number, lane = peer.name): number {
+    const connection = this.#idle.get(lane)?.at(-1)
     return connection === undefined ? 0 : now - connection.restedAt
   }
 
@@ -104,9 +107,9 @@ export class Pool {
     }
     connection.rest(now)
     connection.onIdleClose = () => this.#remove(connection)
-    const stack = this.#idle.get(connection.key)
+    const stack = this.#idle.get(connection.lane)
     if (stack) stack.push(connection)
-    else this.#idle.set(connection.key, [connection])
+    else this.#idle.set(connection.lane, [connection])
     this.#order.add(connection)
     this.#count(1)
     this.#shrink()
@@ -144,11 +147,11 @@ export class Pool {
   #remove(connection: Connection): void {
     connection.onIdleClose = undefined
     if (!this.#order.delete(connection)) return
-    const stack = this.#idle.get(connection.key)
+    const stack = this.#idle.get(connection.lane)
     if (stack) {
       const at = stack.lastIndexOf(connection)
       if (at >= 0) stack.splice(at, 1)
-      if (stack.length === 0) this.#idle.delete(connection.key)
+      if (stack.length === 0) this.#idle.delete(connection.lane)
     }
     this.#count(-1)
   }

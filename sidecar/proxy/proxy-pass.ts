@@ -10,8 +10,10 @@ export interface PassAddress {
   /** Host alone; the path for a Unix socket. */
   readonly host: string
   readonly unix: boolean
-  /** Undefined when not written: 80. */
+  /** Undefined when not written: 80, or 443 with TLS. */
   readonly port: number | undefined
+  /** Whether TLS is spoken there. */
+  readonly secure: boolean
   /** From the first `/` or `?` on; undefined when there is none. */
   readonly uri: string | undefined
 }
@@ -69,11 +71,12 @@ export function variablePass(
 
 /** nginx leaves the default port out of `$proxy_host`, and says `localhost` for Unix sockets. */
 function targetOf(address: PassAddress, group: PeerGroup | undefined): Target {
-  const { authority, port, unix } = address
-  const host = unix ? 'localhost' : port === 80 ? authority.replace(/:0*80$/, '') : authority
-  const target = { group, host, port: unix ? '' : String(port ?? 80) }
+  const { authority, port, unix, secure, host: name } = address
+  const usual = secure ? 443 : 80
+  const host = unix ? 'localhost' : port === usual ? authority.replace(/:\d+$/, '') : authority
+  const target = { group, host, port: unix ? '' : String(port ?? usual), name: unix ? host : name, secure }
   if (group) return target
-  return { ...target, failure: { status: 502, text: `no resolver defined to resolve ${address.host}` } }
+  return { ...target, failure: { status: 502, text: `no resolver defined to resolve ${name}` } }
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
+import type { PeerEngine } from '../tls/peer-engine.ts'
 import type { PeerGroup } from './pools.ts'
 
 /** A text with variables, compiled. */
@@ -15,8 +16,19 @@ export interface Target {
   /** `$proxy_host` and `$proxy_port`. */
   readonly host: string
   readonly port: string
+  /** The host without its port: what a peer that speaks TLS is to be called unless it is said. */
+  readonly name?: string
+  /** Whether TLS is spoken there. */
+  readonly secure?: boolean
   /** Why there is no group: what to answer, and what to say in the error log. */
   readonly failure?: { readonly status: number; readonly text: string }
+}
+
+/** TLS with peers, as a location says it. */
+export interface PeerTls {
+  readonly engine: PeerEngine
+  /** `proxy_ssl_name`; undefined: the host of `proxy_pass`. */
+  readonly name: Text | undefined
 }
 
 export interface ProxyPass {
@@ -65,6 +77,8 @@ export interface Settings {
   readonly keepaliveTimeout: number
   readonly keepaliveRequests: number
   readonly connectTimeout: number
+  /** How TLS is spoken with peers; undefined where it is not. */
+  readonly peerTls: PeerTls | undefined
   readonly proxySendTimeout: number
   readonly readTimeout: number
   readonly retry: RetryPolicy

@@ -22,6 +22,7 @@ export const defaultSettings: Settings = {
   keepaliveTimeout: 75_000,
   keepaliveRequests: 1000,
   connectTimeout: 60_000,
+  peerTls: undefined,
   proxySendTimeout: 60_000,
   readTimeout: 60_000,
   retry: {

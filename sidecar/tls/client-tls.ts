@@ -56,7 +56,7 @@ function faultOf(secure: TLSSocket, depth: number): string | undefined {
   if (code) return code
   // What is neither authorised nor refused was not looked at.
   if (!secure.authorized) return 'CERT_UNTRUSTED'
-  return intermediates(secure) > depth ? 'CERT_CHAIN_TOO_LONG' : undefined
+  return intermediates(secure.getPeerCertificate(true)) > depth ? 'CERT_CHAIN_TOO_LONG' : undefined
 }
 
 /**

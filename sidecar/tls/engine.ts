@@ -2,6 +2,7 @@ import { constants, createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
 import { reasonOf, TlsFileError } from './store.ts'
+import { suites } from './suites.ts'
 
 export type VerifyClient = boolean | 'optional' | 'optional_no_ca'
 
@@ -36,9 +37,6 @@ export interface HandshakeEnd {
   /** @param why for the error log */
   failed(why: string): void
 }
-
-/** Suites of TLS 1.3, which have no part in `ssl_ciphers`. */
-const suites = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256'
 
 /** Whether it is time is looked at by whoever began the handshake: this only has to be longer. Milliseconds. */
 const longest = 2 ** 31 - 1
@@ -144,15 +142,25 @@ function hash(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('base64url')
 }
 
-const engines = new Map<string, WeakRef<Engine>>()
+/**
+ * Makes things once for the same options, as long as anybody has them: a refresh or a reload that changes nothing of
+ * TLS does not put together what is there.
+ * @param make gets the options, and an id that stands for them
+ */
+export function known<O extends object, T extends object>(
+  make: (options: O, id: string) => T,
+): (options: O) => T {
+  const made = new Map<string, WeakRef<T>>()
+  return (options) => {
+    const id = hash(options)
+    const old = made.get(id)?.deref()
+    if (old) return old
+    for (const [key, thing] of made) if (thing.deref() === undefined) made.delete(key)
+    const thing = make(options, id)
+    made.set(id, new WeakRef(thing))
+    return thing
+  }
+}
 
 /** The engine of these options; the same one as long as anybody has it. @throws TlsFileError */
-export function engineOf(options: EngineOptions): Engine {
-  const id = hash({ ...options, ticketKey: options.ticketKey.toString('base64') })
-  const known = engines.get(id)?.deref()
-  if (known) return known
-  for (const [key, engine] of engines) if (engine.deref() === undefined) engines.delete(key)
-  const engine = new Engine(options, id)
-  engines.set(id, new WeakRef(engine))
-  return engine
-}
+export const engineOf = known((options: EngineOptions, id: string) => new Engine(options, id))

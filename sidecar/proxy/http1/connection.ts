@@ -1,6 +1,8 @@
 import { connect, type Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import { monotonic } from '../../../feedback/clock.ts'
 import type { Address } from '../../../feedback/peer.ts'
+import type { PeerEngine, PeerName } from '../../tls/peer-engine.ts'
 import type { HeadContext, HeadFault } from './head.ts'
 import { type ResponseEvents, ResponseParser } from './response-parser.ts'
 
@@ -31,8 +33,10 @@ const resting: ExchangeEvents = {
 /** One HTTP/1.1 connection to a peer: one exchange at a time, kept between them. */
 export class Connection {
   readonly socket: Socket
-  /** The peer's address in text: connections are reused by it. */
+  /** The peer's address in text. */
   readonly key: string
+  /** Connections are reused by it. */
+  readonly lane: string
   /** Monotonic milliseconds. */
   readonly openedAt: number
   /** Exchanges begun on it. */
@@ -46,9 +50,11 @@ export class Connection {
   #closed = false
   #failed: NodeJS.ErrnoException | undefined = undefined
 
-  constructor(socket: Socket, key: string, openedAt: number) {
+  /** @param lane where kept connections to the peer differ; its address otherwise */
+  constructor(socket: Socket, key: string, openedAt: number, lane = key) {
     this.socket = socket
     this.key = key
+    this.lane = lane
     this.openedAt = openedAt
     this.#parser = new ResponseParser(resting)
     socket.on('data', (chunk: Buffer) => this.#receive(chunk))
@@ -152,6 +158,12 @@ export class Connection {
   }
 }
 
+/** How TLS is spoken on a connection. */
+export interface ConnectionTls {
+  readonly engine: PeerEngine
+  readonly name: PeerName
+}
+
 /** An attempt to connect, which can be given up. */
 export interface Connecting {
   cancel(): void
@@ -159,12 +171,14 @@ export interface Connecting {
 
 /**
  * Opens a connection.
+ * @param tls speaks TLS on it; undefined: nobody does
  * @param done called once, with the open connection or with what went wrong; never after `cancel`
  */
 export function openConnection(
   address: Address,
   key: string,
   done: (result: Connection | NodeJS.ErrnoException) => void,
+  tls?: ConnectionTls,
 ): Connecting {
   const socket =
     address.kind === 'unix'
@@ -177,14 +191,24 @@ export function openConnection(
     socket.destroy()
     done(error)
   }
+  let secure: TLSSocket | undefined
   socket.once('error', failed)
   socket.once('connect', () => {
     socket.removeListener('error', failed)
-    done(new Connection(socket, key, monotonic()))
+    if (tls === undefined) {
+      done(new Connection(socket, key, monotonic()))
+      return
+    }
+    // The layer above hears of it.
+    socket.on('error', () => {})
+    secure = tls.engine.begin(socket, tls.name, (end) => {
+      done(end instanceof Error ? end : new Connection(end, key, monotonic(), tls.name.lane))
+    })
   })
   return {
     cancel() {
-      socket.removeAllListeners()
+      if (secure === undefined) socket.removeAllListeners()
+      else secure.removeAllListeners().on('error', () => {})
       socket.on('error', () => {})
       socket.destroy()
     },
