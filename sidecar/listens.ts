@@ -32,3 +32,16 @@ export function withPorts({ http, stream, udp }: Listens, ports: ReadonlyMap<str
     udp: udp.map((spec) => taken(spec, udpKey(spec))),
   }
 }
+
+/** All addresses of two configurations; what the first one says of its own. */
+export function both(one: Listens, other: Listens): Listens {
+  const union = <T extends { readonly key: string }>(mine: readonly T[], more: readonly T[]): T[] => {
+    const known = new Set(mine.map(({ key }) => key))
+    return [...mine, ...more.filter(({ key }) => !known.has(key))]
+  }
+  return {
+    http: union(one.http, other.http),
+    stream: union(one.stream, other.stream),
+    udp: union(one.udp, other.udp),
+  }
+}

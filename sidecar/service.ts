@@ -6,7 +6,7 @@ import { Queues } from './build/queues.ts'
 import type { Running } from './build/running.ts'
 import { timeMs } from './config/units.ts'
 import { mostConnections } from './limits.ts'
-import type { Listens } from './listens.ts'
+import { both, type Listens } from './listens.ts'
 import { stackOf } from './mistake.ts'
 import type { Sharing } from './net/sharing.ts'
 import { Listeners } from './proxy/listener.ts'
@@ -28,8 +28,8 @@ export class Service {
   readonly #streams: StreamListeners
   readonly #udp: UdpListeners
   readonly #queues = new Queues()
-  /** What is listened on, but with UDP. */
-  #open: Omit<Listens, 'udp'> = { http: [], stream: [] }
+  /** What is listened on. */
+  #open: Listens = { http: [], stream: [], udp: [] }
   #fullAt = Number.NEGATIVE_INFINITY
 
   /** @param facts what `api` and `prometheus` in a location show */
@@ -64,18 +64,23 @@ export class Service {
    * Listens on these addresses and no others. Requests on new ones wait until `use` brings their routes.
    * @throws ListenError; then everything stays as it was
    */
-  async listen({ http, stream, udp }: Listens): Promise<void> {
+  async listen(listens: Listens): Promise<void> {
     const before = this.#open
-    await this.#listeners.apply(http)
     try {
-      await this.#streams.apply(stream)
-      await this.#udp.apply(udp)
+      // All new ones first: what has been given up for one that fails would have to be got back.
+      await this.#apply(both(before, listens))
     } catch (error) {
-      await this.#listeners.apply(before.http)
-      await this.#streams.apply(before.stream)
+      await this.#apply(before)
       throw error
     }
-    this.#open = { http, stream }
+    await this.#apply(listens)
+    this.#open = listens
+  }
+
+  async #apply({ http, stream, udp }: Listens): Promise<void> {
+    await this.#listeners.apply(http)
+    await this.#streams.apply(stream)
+    await this.#udp.apply(udp)
   }
 
   /**

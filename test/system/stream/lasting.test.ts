@@ -110,6 +110,30 @@ for (const threads of [1, 2]) {
   })
 }
 
+for (const threads of [1, 2]) {
+  test(`a reload that cannot listen on an address leaves everything as it was: ${threads} thread(s)`, async () => {
+    await using echo = await echoPeer()
+    const configuration = (more: string) => `
+      # PORT2 PORT3 PORT4
+      worker_processes ${threads};
+      http { server { listen 127.0.0.1:${more === '' ? 'PORT3' : 'PORT4'}; return 200 "hi"; } }
+      stream { server { listen 127.0.0.1:PORT; proxy_pass ${echo.address}; } ${more} }`
+    await using sidecar = await start(configuration(''), { alarms: /\[emerg\]/ })
+    const [client] = await opened(sidecar.port, 1)
+    const taken = `server { listen 127.0.0.1:PORT2; return x; } server { listen ${echo.address}; return x; }`
+    await sidecar.rewrite(configuration(taken))
+    sidecar.signal('SIGHUP')
+    await sidecar.logged(/\[emerg\] .*bind\(\) to 127\.0\.0\.1:\d+ failed \(98: Address already in use\)/)
+    await sidecar.logged(/was not reloaded/)
+    await assert.rejects(dial(sidecar.ports['PORT2']!))
+    await assert.rejects(dial(sidecar.ports['PORT4']!))
+    assert.equal(await (await fetch(`http://127.0.0.1:${sidecar.ports['PORT3']}`)).text(), 'hi')
+    const [another] = await opened(sidecar.port, 1)
+    await talk(client!)
+    for (const each of [client!, another!]) each.end()
+  })
+}
+
 test('a session that is still being connected is not kept by a peer that a reload takes away', async () => {
   await using echo = await echoPeer()
   await using deaf = await deafPeer({ backlog: 1 })

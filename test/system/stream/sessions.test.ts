@@ -251,6 +251,15 @@ test('a session ends when nothing has passed for its time, and not before', asyn
   assert.deepEqual([status, attempts[0]?.ending, attempts[0]?.reason], [200, 'ok', null])
 })
 
+test('a side that takes nothing for that time is reset, since what is held for it is lost', async () => {
+  const { client, at } = await joined('PORT3')
+  client.socket.pause()
+  void at.write(Buffer.alloc(16 << 20))
+  assert.equal(await at.closed, 'fin')
+  client.socket.resume()
+  assert.equal(await client.closed, 'reset')
+})
+
 test('a text of the server is all that a client gets of it', async () => {
   const client = await dial(port('PORT9'))
   assert.equal(await client.closed, 'fin')
