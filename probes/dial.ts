@@ -1,4 +1,5 @@
 import { connect, type Socket } from 'node:net'
+import { monotonic } from '../feedback/clock.ts'
 import type { Address } from '../feedback/peer.ts'
 import { connectMishap, type Mishap, mishap } from './answer.ts'
 
@@ -37,6 +38,43 @@ export function dial(
     // Kept for the connection's life: an error that comes when nobody asks any more must find somebody to hear it.
     socket.on('error', (error) => end(connectMishap(error)))
     socket.once('connect', () => end(socket))
+  })
+}
+
+/** Speaks TLS on a connection that is there. @param done called once; after an error the connection is gone */
+export type Secure = (socket: Socket, done: (end: Socket | NodeJS.ErrnoException) => void) => void
+
+/**
+ * The same with TLS on it, for which there is no more time than for connecting.
+ * @param secure undefined: nobody speaks it
+ */
+export async function dialSecure(
+  address: Address,
+  signal: AbortSignal,
+  timeoutMs: number,
+  secure: Secure | undefined,
+): Promise<Socket | Mishap> {
+  const startedAt = monotonic()
+  const socket = await dial(address, signal, timeoutMs)
+  if (secure === undefined || 'failure' in socket) return socket
+  return new Promise((resolve) => {
+    const left = timeoutMs - (monotonic() - startedAt)
+    const timer = left < longestTimer ? setTimeout(() => end(slow), Math.max(0, left)) : undefined
+    const aborted = () => end(slow)
+    const end = (result: Socket | Mishap) => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', aborted)
+      if ('failure' in result) socket.destroy()
+      resolve(result)
+    }
+    signal.addEventListener('abort', aborted, { once: true })
+    if (signal.aborted) return aborted()
+    secure(socket, (secured) => {
+      if (secured instanceof Error) return end(connectMishap(secured))
+      // As with a plain one: an error that comes when nobody asks any more must find somebody to hear it.
+      secured.on('error', () => {})
+      end(secured)
+    })
   })
 }
 

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { monotonic } from '../feedback/clock.ts'
 import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap } from './answer.ts'
-import { connectInterval, dial } from './dial.ts'
+import { connectInterval, dialSecure } from './dial.ts'
 import type { Answer, Asking, ProbeKind, Question, Target } from './probe.ts'
 import { sizeOf } from './size.ts'
 
@@ -47,7 +47,7 @@ async function ask(
 ): Promise<Answer> {
   const { Client } = await load()
   const startedAt = monotonic()
-  const socket = await dial(address, signal, question.connectTimeout)
+  const socket = await dialSecure(address, signal, question.connectTimeout, question.secure)
   if ('failure' in socket) return answer(startedAt, socket)
   const connectMs = monotonic() - startedAt
   let used = false

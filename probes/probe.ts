@@ -2,6 +2,7 @@ import type { Static, TSchema } from 'typebox'
 import type { Ending } from '../feedback/outcome.ts'
 import type { Address } from '../feedback/peer.ts'
 import type { AttemptReason } from '../feedback/reasons.ts'
+import type { Secure } from './dial.ts'
 
 /** Whom a probe asks: a peer, or the same host at the port that the probe names. */
 export interface Target {
@@ -19,6 +20,8 @@ export interface Question {
   readonly headers: readonly string[]
   /** Milliseconds for connecting; the probe's own time-out holds over all. */
   readonly connectTimeout: number
+  /** Speaks TLS on the connection; undefined: nobody does. */
+  readonly secure?: Secure | undefined
   /** Largest response head, bytes. */
   readonly maxHead: number
 }

@@ -7,6 +7,7 @@ export function* clientZones(zones: ReadonlyMap<string, ServerZone>, ofServers: 
     yield [
       name,
       () => [
+        ...(ofServers ? handshakes(zone) : []),
         [
           'requests',
           () => [
@@ -62,6 +63,13 @@ export function* sessionZones(zones: ReadonlyMap<string, ServerZone>): Generator
       ],
     ]
   }
+}
+
+/** Handshakes of TLS, where it is spoken. */
+function handshakes(zone: ServerZone): Entry[] {
+  if (!zone.secure) return []
+  const words = ['handshaked', 'reuses', 'timedout', 'failed'] as const
+  return [['ssl', () => words.map((word) => [word, zone.handshakes(word)])]]
 }
 
 function data(zone: ServerZone): Entry[] {

@@ -4,6 +4,7 @@ import { Call } from '../../feedback/call.ts'
 import { isLocal } from '../../feedback/fleet/peer-id.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
+import type { Secure } from '../../probes/dial.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { ProbeKind, Question } from '../../probes/probe.ts'
 import { declaredGroups, groupMeant, grpcAddress, passPort, proxyAddress } from '../config/address.ts'
@@ -13,7 +14,7 @@ import type * as model from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import { requestHead } from '../proxy/headers.ts'
 import type { PeerGroup } from '../proxy/pools.ts'
-import type { Route, Settings } from '../proxy/route.ts'
+import type { PeerTls, Route, Settings } from '../proxy/route.ts'
 import { fitForLine, splitArgs } from '../proxy/uri.ts'
 import { PartError } from './place.ts'
 import { bytes } from './texts.ts'
@@ -52,6 +53,8 @@ export function buildProbes(
   const [first = ''] = server.server_name ?? []
   // A pattern is no host.
   const serverName = /^[A-Za-z0-9.-]+$/.test(first) ? first : ''
+  const { peerTls } = route.settings
+  const secure = pass.secure && peerTls ? (call: Call) => secured(peerTls, pass.host, call) : undefined
   return lines.map((line): LiveProbe => {
     for (const { address } of [...upstream.peers, ...upstream.backups]) {
       const misfit = probeMisfit(line, address)
@@ -94,7 +97,7 @@ export function buildProbes(
         call.probe = line.name
         return call
       },
-      question: (call) => question(call, route.settings),
+      question: (call) => question(call, route.settings, secure),
     }
   })
 }
@@ -127,7 +130,8 @@ export function scopeOf(
 /** What makes the request of a probe, and what the location takes for a failure. Variables stand as written. */
 function requestOf(target: string, method: string, serverName: string, settings: Settings): unknown[] {
   const fields = settings.setHeaders.map(({ lower, written }) => [lower, written])
-  return [target, method, serverName, fields, [...settings.retry.on].sort()]
+  const secure = settings.peerTls === undefined ? [] : ['https']
+  return [target, method, serverName, fields, [...settings.retry.on].sort(), ...secure]
 }
 
 /**
@@ -170,8 +174,21 @@ function joined(base: string, uri: string): string {
   return fitForLine(path.startsWith('/') ? path : `/${path}`)
 }
 
+/** TLS as the location speaks it. */
+function secured({ engine, name }: PeerTls, host: string, call: Call): Secure {
+  const own = name?.(call) ?? host
+  return (socket, done) => {
+    const { remoteAddress = '', remotePort = '' } = socket
+    engine.begin(socket, engine.lane(`${remoteAddress}:${remotePort}`, own), done)
+  }
+}
+
 /** The request as the location would send it. Its connection is the probe's own affair. */
-function question(call: Call, settings: Settings): Question | undefined {
+function question(
+  call: Call,
+  settings: Settings,
+  secure: ((call: Call) => Secure) | undefined,
+): Question | undefined {
   const { method, target } = call
   const head = requestHead(call, settings, { method, target, framing: { kind: 'none' }, upgrade: false })
   if (head === undefined) return undefined
@@ -187,5 +204,12 @@ function question(call: Call, settings: Settings): Question | undefined {
   }
   // `Host $http_host` is empty without a client, and every HTTP/1.1 request needs one.
   headers.unshift('Host', host || call.proxyHost)
-  return { method, target, headers, connectTimeout: settings.connectTimeout, maxHead: settings.bufferSize }
+  return {
+    method,
+    target,
+    headers,
+    connectTimeout: settings.connectTimeout,
+    maxHead: settings.bufferSize,
+    secure: secure?.(call),
+  }
 }

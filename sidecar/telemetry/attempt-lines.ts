@@ -79,7 +79,7 @@ function happening(attempt: Attempt): Line | undefined {
     case 'dns':
       return error(`host not found${explained(detail)} ${connecting}`)
     case 'tls':
-      return error(`SSL_do_handshake() failed${explained(detail)} while SSL handshaking to upstream`)
+      return error(`${detail === '' ? 'SSL_do_handshake() failed' : detail} ${handshaking(attempt)}`)
     case 'stale':
       return { level: 'info', text: `upstream closed keepalive connection ${sending}` }
     case 'client_abort': {
@@ -93,6 +93,11 @@ function happening(attempt: Attempt): Line | undefined {
     default:
       return undefined
   }
+}
+
+/** A peer may refuse what it was shown when the handshake is over for this side. */
+function handshaking({ connectMs }: Attempt): string {
+  return connectMs === undefined ? 'while SSL handshaking to upstream' : readingHead
 }
 
 /** The system's own error in a message of Node's (`connect EHOSTUNREACH 10.0.0.1:80`), in nginx's words. */

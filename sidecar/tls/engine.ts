@@ -1,6 +1,7 @@
 import { constants, createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { createServer, type Server, type TLSSocket } from 'node:tls'
+import { reset } from '../net/reset.ts'
 import { reasonOf, TlsFileError } from './store.ts'
 import { suites } from './suites.ts'
 
@@ -126,8 +127,7 @@ function parentOf(secure: TLSSocket): Socket {
 /** Resets the connection below, where that is one of TCP: the layer above cannot. */
 export function withReset(secure: TLSSocket, below: Socket): TLSSocket {
   secure.resetAndDestroy = () => {
-    if (below.remoteAddress === undefined) secure.destroy()
-    else below.resetAndDestroy()
+    reset(below)
     return secure
   }
   return secure
