@@ -9,6 +9,7 @@ import type { UdpBind } from '../net/bind-udp.ts'
 import type { SessionSettings, StreamContent, StreamServer } from '../stream/settings.ts'
 import type { AccessLog } from '../telemetry/access-log.ts'
 import { where } from './listening.ts'
+import { PartError } from './place.ts'
 import { type AccessLogSpec, conditional, defaultAccessLog } from './settings.ts'
 import { sessionSettings } from './stream-settings.ts'
 import { bytes } from './texts.ts'
@@ -66,6 +67,7 @@ class StreamsBuilder implements Streams {
 
   add(server: model.StreamServerBlock): void {
     const { status_zone: zone } = server
+    refusePlain(server, this.#block)
     const common = {
       settings: this.#settings(server),
       content: this.#content(server),
@@ -132,4 +134,14 @@ class StreamsBuilder implements Streams {
       return log
     })
   }
+}
+
+/** @throws PartError where TLS is asked for that nobody would speak */
+function refusePlain(server: model.StreamServerBlock, block: model.StreamBlock): void {
+  const listen = server.listen?.find((line) => line.ssl)
+  if (listen)
+    throw new PartError('"ssl" parameter of "listen" in "stream" is not supported yet', listen, 'ssl')
+  if (!(server.proxy_ssl ?? block.proxy_ssl)) return
+  const level = server.proxy_ssl === undefined ? block : server
+  throw new PartError('"proxy_ssl" directive is not supported yet', level, 'proxy_ssl')
 }
