@@ -19,6 +19,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 const packages = {
   'redis-server': ['redis-server'],
   openssl: ['openssl'],
+  curl: ['curl'],
   prometheus: ['prometheus'],
   promtool: ['prometheus'],
   // Without a font of its own a page has empty boxes for letters.

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import { acceptKey } from './client.ts'
 import { type End, Inbox } from './inbox.ts'
 import { type Body, type Fields, type Framing, type Head, headText, readBody, readHead } from './message.ts'
@@ -142,9 +143,13 @@ export class Backend {
   #server: Server
   #sockets = new Set<Socket>()
 
-  constructor(script: Script) {
+  /** @param tls what it shows to its clients; undefined: it does not speak TLS */
+  constructor(script: Script, tls?: TlsOptions) {
     this.script = script
-    this.#server = createServer({ noDelay: true, allowHalfOpen: true }, (socket) => this.#serve(socket))
+    const serve = (socket: Socket) => this.#serve(socket)
+    // The type of the one that speaks TLS does not have what every server has.
+    const options = { noDelay: true, allowHalfOpen: true }
+    this.#server = tls ? createTlsServer({ ...options, ...tls }, serve) : createServer(options, serve)
   }
 
   async listen({ host = '127.0.0.1', port = 0, path }: Listen = {}): Promise<this> {
@@ -237,6 +242,7 @@ export interface Listen {
   readonly host?: string
   readonly port?: number
   readonly path?: string
+  readonly tls?: TlsOptions
 }
 
 /** Several backends, stopped together at the end of the scope, also when the test has failed. */
@@ -263,5 +269,5 @@ export async function backends(scripts: readonly Script[]): Promise<Backends> {
 
 /** Starts a backend on a free port of 127.0.0.1, unless told otherwise. */
 export function backend(script: Script = {}, listen: Listen = {}): Promise<Backend> {
-  return new Backend(script).listen(listen)
+  return new Backend(script, listen.tls).listen(listen)
 }
