@@ -49,11 +49,14 @@ function overUdp({ host, port }: DnsServer, question: Question, ms: number): Pro
     const reply = replyTo(id, question, message)
     if (reply !== undefined) end(reply === 'cut' ? reply : { kind: 'reply', reply })
   })
+  const failed = (error?: Error | null) => {
+    if (error) end({ kind: 'error', error: codeOf(error) })
+  }
   // Connected, the system hands over what comes from that server alone, and tells where nobody listens there.
-  socket.connect(port, host, () => {
-    socket.send(queryOf(id, question), (error) => {
-      if (error) end({ kind: 'error', error: codeOf(error) })
-    })
+  socket.connect(port, host, (error?: Error) => {
+    // Where there is no way to the server: that is not told as an `error` then.
+    if (error) failed(error)
+    else socket.send(queryOf(id, question), failed)
   })
   socket.unref()
   return promise

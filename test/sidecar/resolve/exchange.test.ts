@@ -64,6 +64,14 @@ test('where nobody listens that is known at once', async () => {
   assert.ok(performance.now() - from < 1000)
 })
 
+test('a server to which there is no way is an error as well, and no exception', async () => {
+  const question = { name: 'web.example', type: 'A' } as const
+  const from = performance.now()
+  // Nobody may send to everybody.
+  assert.equal(shown(await askServer({ host: '255.255.255.255', port: 53 }, question, 5000)), 'EACCES')
+  assert.ok(performance.now() - from < 1000)
+})
+
 test('each question has an id and a port that nobody can guess', async () => {
   await dns.has('port.example', ['127.0.0.2'])
   for (let i = 0; i < 8; i++) await ask('port.example')
