@@ -90,7 +90,11 @@ export class StreamListeners implements SessionHost {
     for (const open of this.#open.values()) {
       const { early } = open
       open.early = []
-      for (const socket of early) this.#serve(open, socket)
+      for (const socket of early) {
+        socket.off('error', ignored)
+        // Gone already: nobody would be told of it again.
+        if (!socket.destroyed) this.#serve(open, socket)
+      }
     }
   }
 
@@ -178,6 +182,7 @@ export class StreamListeners implements SessionHost {
     const server = this.#servers.get(open.bind.key)
     if (server === undefined) {
       // Nobody reads it yet, so nothing of it can be lost.
+      socket.once('error', ignored)
       open.early.push(socket)
       return
     }
@@ -204,6 +209,9 @@ export class StreamListeners implements SessionHost {
     return call
   }
 }
+
+/** A client that left before anybody could serve it. */
+function ignored(): void {}
 
 /** Closes the listening socket only: the sessions of connections it has accepted go on. */
 function close({ server, early }: Open): void {

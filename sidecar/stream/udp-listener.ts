@@ -101,6 +101,11 @@ export class UdpListener implements UdpSide {
   }
 
   #came(datagram: Buffer, from: RemoteInfo): void {
+    if (from.port === 0) {
+      // RFC 768 allows it to those who want no answer. There is none that could be sent, and no client to tell by it.
+      this.lost()
+      return
+    }
     const key = `${from.port} ${from.address}`
     const session = this.#bound.get(key)
     if (session !== undefined) session.take(datagram)
