@@ -86,7 +86,9 @@ export class Relay {
     for (const socket of this.#sides()) breakOff(socket, false)
   }
 
-  destroy(): void {
+  /** Waits no longer for the sides to close. */
+  leave(): void {
+    this.breakOffHeld()
     for (const socket of this.#sides()) socket.destroy()
   }
 

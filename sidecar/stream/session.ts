@@ -8,7 +8,7 @@ import { lossReason } from '../../feedback/socket-error.ts'
 import { proxyHeader } from '../net/proxy-protocol.ts'
 import type { SessionHost } from './host.ts'
 import { type Opened, Opening } from './opening.ts'
-import { begun, type End, ended } from './record.ts'
+import { begun, type End, ended, passed } from './record.ts'
 import { Relay } from './relay.ts'
 import type { StreamServer } from './settings.ts'
 import { breakOff, handOver, type SocketOwner, written } from './sockets.ts'
@@ -17,6 +17,8 @@ import { breakOff, handOver, type SocketOwner, written } from './sockets.ts'
 const lingerMs = 1000
 /** How long they have, when a session is ended from here, to take what is held; less than the drain waits for it. */
 const farewellMs = 400
+/** Nothing is to be counted of a session on which nothing has happened for so long, milliseconds. */
+const stillMs = 3000
 
 /** A client's connection, and the one to the peer that was picked for it. */
 export class Session implements SocketOwner, Opened {
@@ -77,7 +79,7 @@ export class Session implements SocketOwner, Opened {
   /** The moment has come. */
   late(now: number): void {
     const { dismissed } = this.#relay
-    if (this.#closing) this.#relay.destroy()
+    if (this.#closing) this.#relay.leave()
     else if (this.#endAt <= now && !dismissed) this.end()
     else if (this.#opening) this.#opening.late()
     else {
@@ -86,6 +88,19 @@ export class Session implements SocketOwner, Opened {
       this.#relay.breakOffHeld()
       this.#relay.letGo()
     }
+  }
+
+  /** Counts what has passed so far. */
+  count(now: number): void {
+    if (this.#closing || this.#attempt === undefined || now - this.#since > stillMs) return
+    this.#measure(this.#attempt)
+    passed(this.call, this.#attempt, this.#server)
+  }
+
+  #measure(attempt: Attempt | undefined): void {
+    const { client, peer } = this.#relay
+    this.call.bytesSent = written(client)
+    if (attempt && peer) attempt.bytesSent = written(peer)
   }
 
   /** Ends it after so many milliseconds. */
@@ -239,15 +254,13 @@ export class Session implements SocketOwner, Opened {
   }
 
   #conclude(end: End): void {
-    const { client, peer } = this.#relay
-    if (this.#opening) handOver(client, this)
+    if (this.#opening) handOver(this.#relay.client, this)
     this.#opening = undefined
     this.#closing = true
     this.#endAt = Number.POSITIVE_INFINITY
     this.#since = monotonic()
     this.expect(this.due)
-    this.call.bytesSent = written(client)
-    if (this.#attempt && peer) this.#attempt.bytesSent = written(peer)
+    this.#measure(this.#attempt)
     ended(this.call, this.#attempt, end, this.#server, this.#host)
     if (this.#relay.closed) this.#host.gone(this)
   }

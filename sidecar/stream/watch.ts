@@ -9,6 +9,8 @@ export interface Dated {
   late(now: number): void
   /** Puts it off by so many milliseconds, in which nobody could do anything. Left out: it is looked at again at once. */
   forgive?(ms: number): void
+  /** Counts what has passed since it was last asked to; about once a second. */
+  count?(now: number): void
 }
 
 /** Two looks are so far apart at least, milliseconds: many deadlines that lie close together are one look's. */
@@ -16,6 +18,8 @@ const leastMs = 5
 const mostMs = 1000
 /** A look that is so much later than it was to be shows that the process could not run meanwhile. */
 const heldUpMs = 1000
+/** What has passed is counted so often, milliseconds. */
+const countMs = 900
 
 /**
  * Looks after the deadlines of thousands with one timer. What happens only moves a mark, which is looked at when the
@@ -28,6 +32,7 @@ export class Watch {
   #at = Number.POSITIVE_INFINITY
   /** When that was put down. */
   #setAt = 0
+  #countedAt = 0
 
   /** @param all those that are looked after */
   constructor(all: ReadonlySet<Dated>) {
@@ -38,7 +43,8 @@ export class Watch {
   expect(at: number): void {
     if (at >= this.#at) return
     const now = monotonic()
-    const next = Math.max(at, now + leastMs)
+    // A timer of weeks is too long for the system.
+    const next = Math.max(Math.min(at, now + mostMs), now + leastMs)
     if (next >= this.#at) return
     this.#set(next, now)
   }
@@ -64,9 +70,12 @@ export class Watch {
     this.#at = Number.POSITIVE_INFINITY
     if (this.#all.size === 0) return
     let next = now + mostMs
+    const counts = now - this.#countedAt >= countMs
+    if (counts) this.#countedAt = now
     for (const one of this.#all) {
       if (lost > 0) one.forgive?.(lost)
       else if (one.due <= now) one.late(now)
+      if (counts) one.count?.(now)
       // It may have a later one now.
       next = Math.min(next, one.due)
     }

@@ -72,3 +72,17 @@ test('time in which nothing could run is put on top', async () => {
   assert.ok(thing.due > until1)
   all.delete(thing)
 })
+
+test('a moment that is weeks away is no trouble', async () => {
+  const warnings: string[] = []
+  const hear = ({ name }: Error) => warnings.push(name)
+  process.on('warning', hear)
+  const all = new Set<Dated>()
+  const watch = new Watch(all)
+  const thing = new Thing(all, 30 * 86_400_000)
+  watch.expect(thing.due)
+  await wait(30)
+  process.off('warning', hear)
+  assert.deepEqual(warnings, [])
+  assert.equal(thing.lateAt, undefined)
+})

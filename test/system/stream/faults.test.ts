@@ -56,6 +56,24 @@ test('clients and peers that leave at any moment, in order or not, leave nothing
   )
 })
 
+test('whoever reads nothing is not told that the other side has ended when it was cut off', async () => {
+  await using peer = await tcpPeer()
+  await using sidecar = await start(`
+    stream { server { listen 127.0.0.1:PORT; proxy_pass ${peer.address}; proxy_buffer_size 64m; } }`)
+  const client = await dial(sidecar.port)
+  const at = await peer.next()
+  at.inbox.pause()
+  // More than the system takes, and less than is held for the peer before the client is read no more.
+  await client.write(Buffer.alloc(32 << 20))
+  await wait(50)
+  client.reset()
+  await sidecar.logged(/client_abort/)
+  // Longer than a session waits for its last bytes to be taken.
+  await wait(1300)
+  while ((await at.inbox.some()) !== undefined);
+  assert.equal(at.inbox.ended, 'reset')
+})
+
 test('a peer that stands still is connected to, and its session waits for it', async () => {
   await using still = await deafPeer()
   await using sidecar = await start(`
