@@ -1,4 +1,5 @@
 import type { CallTls } from './call-tls.ts'
+import type { Counted } from './counted.ts'
 import type { Attempt } from './outcome.ts'
 import type { Upstream } from './upstream.ts'
 
@@ -118,6 +119,8 @@ export class Call {
   sentTrailers: string[] = []
   /** Bytes written to the client, head included. `$bytes_sent`. */
   bytesSent = 0
+  /** What of `requestLength` and `bytesSent` zones have counted while it runs; undefined: nothing. Owned by observe-bytes. */
+  counted: Counted | undefined = undefined
   /** Bytes of body written to the client. `$body_bytes_sent`. */
   bodyBytesSent = 0
   /** Whether the whole response was handed to the client's socket. */

@@ -1,6 +1,7 @@
 import { returned } from './backup-switch.ts'
 import type { Call } from './call.ts'
 import { type PeerStateEvent, peerStateChannel } from './channels.ts'
+import { Counted } from './counted.ts'
 import { ewma } from './ewma.ts'
 import { exemplarSize, writeExemplar } from './exemplar.ts'
 import { fail, succeed, unchoose } from './health.ts'
@@ -118,8 +119,9 @@ function ended(
   const { zone, index } = peer
   const numbers = zone.peers
   holdConn(zone, index, -1)
-  numbers.bytesSent[index]! += attempt.bytesSent
-  numbers.bytesReceived[index]! += attempt.bytesReceived
+  const { counted } = attempt
+  numbers.bytesSent[index]! += Counted.rest(attempt.bytesSent, counted?.sent)
+  numbers.bytesReceived[index]! += Counted.rest(attempt.bytesReceived, counted?.received)
   if (attempt.reason === undefined) numbers.succeeded[index]! += 1
   else zone.reasons[reasonIndex.get(attempt.reason)!]![index]! += 1
   const { peerStatus } = attempt

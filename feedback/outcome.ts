@@ -1,3 +1,4 @@
+import type { Counted } from './counted.ts'
 import type { ReadReport } from './orca.ts'
 import type { Peer } from './peer.ts'
 import type { AttemptReason } from './reasons.ts'
@@ -67,6 +68,8 @@ export class Attempt {
   /** Bytes written to and read from the peer for this attempt, heads included. */
   bytesSent = 0
   bytesReceived = 0
+  /** What of them was counted while it runs; undefined: nothing. Owned by observe-bytes. */
+  counted: Counted | undefined = undefined
   /** Bytes of the response body received. `$upstream_response_length`. */
   bodyLength = 0
 

@@ -1,4 +1,5 @@
 import type { Call } from './call.ts'
+import { Counted } from './counted.ts'
 import { Rows } from './rows.ts'
 
 /** Statuses have three digits. */
@@ -105,18 +106,23 @@ export class ServerZone {
   end(call: Call): void {
     const row = this.#rows.own
     row[processing]! -= 1
-    row[received]! += call.requestLength
-    row[sent]! += call.bytesSent
+    this.passed(call)
     if (call.bytesSent === 0) row[discarded]! += 1
     else row[fields.length + Math.min(codes - 1, Math.max(0, call.status))]! += 1
+  }
+
+  /** Counts the bytes of a call that have not been counted yet. */
+  passed({ requestLength, bytesSent, counted }: Call): void {
+    const row = this.#rows.own
+    row[received]! += Counted.rest(requestLength, counted?.received)
+    row[sent]! += Counted.rest(bytesSent, counted?.sent)
   }
 
   /** Counts a finished session of `stream`, by its status whether bytes went to the client or not. */
   endSession(call: Call): void {
     const row = this.#rows.own
     row[processing]! -= 1
-    row[received]! += call.requestLength
-    row[sent]! += call.bytesSent
+    this.passed(call)
     row[fields.length + Math.min(codes - 1, Math.max(0, call.status))]! += 1
   }
 

@@ -1,6 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { observe, observeRequest } from '../../feedback/observe.ts'
+import { countAttempt, countCall } from '../../feedback/observe-bytes.ts'
 import type { Attempt, Ending } from '../../feedback/outcome.ts'
 import type { AttemptReason } from '../../feedback/reasons.ts'
 import { publishAttempt, publishRequest } from '../telemetry/channels.ts'
@@ -21,6 +22,12 @@ export function begun({ zone }: StreamServer, { counts }: Pick<SessionHost, 'cou
   counts.active += 1
   counts.requests += 1
   counts.tunnels += 1
+}
+
+/** Counts the bytes of a session that goes on. @param call and attempt with their bytes so far */
+export function passed(call: Call, attempt: Attempt, { zone }: StreamServer): void {
+  countAttempt(attempt)
+  countCall(call, zone === undefined ? [] : [zone])
 }
 
 /**

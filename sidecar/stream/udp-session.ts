@@ -6,7 +6,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
 import type { Group } from '../balance/group.ts'
 import { proxyHeader } from '../net/proxy-protocol.ts'
-import { type End, ended } from './record.ts'
+import { type End, ended, passed } from './record.ts'
 import { Search } from './search.ts'
 import type { StreamServer } from './settings.ts'
 import { UdpCourse } from './udp-course.ts'
@@ -94,6 +94,11 @@ export class UdpSession implements LinkOwner, Dated {
     else if (this.#course.owing) {
       this.#fail({ ending: 'timeout', reason: 'timeout_read', detail: `${this.#course}` })
     } else this.#conclude({ ending: 'ok', detail: 'idle' })
+  }
+
+  /** Counts what has passed so far. */
+  count(): void {
+    if (!this.#over && this.#attempt) passed(this.call, this.#attempt, this.#server)
   }
 
   /** So many milliseconds in which nobody could do anything count for nothing. */
