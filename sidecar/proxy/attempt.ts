@@ -1,4 +1,5 @@
 import { monotonic } from '../../feedback/clock.ts'
+import { countAttempt } from '../../feedback/observe-bytes.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { BodyFault, RequestBody } from './body.ts'
@@ -77,6 +78,8 @@ export class Try implements ExchangeEvents, Waiting {
   readonly #timer = new TryTimer(this)
   #sentBefore = 0
   #readBefore = 0
+  /** The second of the attempt in which its bytes were last counted. */
+  #seconds = 0
 
   constructor(attempt: Attempt, options: TryOptions) {
     this.attempt = attempt
@@ -180,7 +183,12 @@ export class Try implements ExchangeEvents, Waiting {
   // What the connection tells.
 
   activity(): void {
-    this.#timer.mark()
+    const seconds = Math.trunc((this.#timer.mark() - this.attempt.startedAt) / 1000)
+    if (seconds === this.#seconds || this.#over) return
+    // What lasts for long shows its bytes meanwhile.
+    this.#seconds = seconds
+    this.#count()
+    countAttempt(this.attempt)
   }
 
   interim(status: number, headers: string[]): void {
@@ -229,7 +237,7 @@ export class Try implements ExchangeEvents, Waiting {
   }
 
   drain(): void {
-    this.#timer.mark()
+    this.activity()
     // The peer has taken what there was: what is waited for now is its answer, or more from the client.
     if (this.#timer.phase === 'send') this.#timer.arm('read', this.#options.readTimeout)
     if (this.#body && !Buffer.isBuffer(this.#body) && !this.sentAll) this.#body.resume()

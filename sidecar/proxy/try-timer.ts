@@ -36,9 +36,10 @@ export class TryTimer {
     this.#timer = setTimeout(() => this.#tick(), timeout)
   }
 
-  /** Something happened: the time begins anew. */
-  mark(): void {
+  /** Something happened: the time begins anew. @returns when that is, monotonic milliseconds */
+  mark(): number {
     this.#active = monotonic()
+    return this.#active
   }
 
   stop(): void {
