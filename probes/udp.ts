@@ -69,9 +69,11 @@ async function open(address: Address): Promise<Socket | Mishap> {
       resolve(connectMishap(error))
     }
     socket.once('error', failed)
-    socket.connect(address.port, host, () => {
+    socket.connect(address.port, host, (error?: Error) => {
       socket.off('error', failed)
-      resolve(socket)
+      // Where there is no way to the peer: that is told here, and not as an `error`.
+      if (error) failed(error)
+      else resolve(socket)
     })
   })
 }

@@ -53,6 +53,15 @@ test('a port that nobody listens on is refused at once', async () => {
   }
 })
 
+test('a peer to which there is no way is unreachable', async () => {
+  const before = udpSockets()
+  const target = { ...tcpTarget(53), address: { kind: 'tcp', host: '255.255.255.255', port: 53 } } as const
+  const answer = await udp.check(target, {}, asking())
+  assert.equal(answer.failure?.ending, 'error')
+  assert.match(answer.detail, /EACCES/)
+  await udpSocketsBackTo(before)
+})
+
 test('a silent peer has not answered in time', async () => {
   await using peer = await udpPeer()
   assert.equal(
