@@ -35,6 +35,12 @@ function forwardedFor(call: Call): string {
   return before === undefined || before === '' ? call.remoteAddr : `${before}, ${call.remoteAddr}`
 }
 
+/** What the version was agreed on as; empty for other ones. */
+function http2(call: Call): string {
+  if (call.httpVersion !== '2.0') return ''
+  return call.tls === undefined ? 'h2c' : 'h2'
+}
+
 const binary = (call: Call): string => addressBytes(call.remoteAddr)?.toString('latin1') ?? call.remoteAddr
 
 export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
@@ -52,6 +58,7 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['server_addr', (call) => call.serverAddr],
   ['server_port', (call) => call.serverPort],
   ['server_protocol', (call) => `HTTP/${call.httpVersion}`],
+  ['http2', http2],
   ['scheme', (call) => call.scheme],
   ['https', (call) => (call.scheme === 'https' ? 'on' : '')],
   ['remote_addr', (call) => call.remoteAddr],
@@ -88,8 +95,8 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['proxy_protocol_server_addr', (call) => call.proxied?.serverAddr ?? ''],
   ['proxy_protocol_server_port', (call) => call.proxied?.serverPort ?? ''],
   ['pipe', () => '.'],
-  // What this proxy has nothing to say of, and log formats in use name: compression, caching, HTTP/2 and HTTP/3.
-  ...['limit_rate', 'gzip_ratio', 'upstream_cache_status', 'http2', 'http3'].map((name): [string, Read] => [
+  // What this proxy has nothing to say of, and log formats in use name: compression, caching and HTTP/3.
+  ...['limit_rate', 'gzip_ratio', 'upstream_cache_status', 'http3'].map((name): [string, Read] => [
     name,
     empty,
   ]),

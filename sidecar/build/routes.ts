@@ -56,9 +56,10 @@ const defaultListen: readonly model.Listen[] = [{ address: '*:80' }]
 export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
   const builder = new RoutesBuilder(http, env)
   const listens = new Map<string, ListenServers & { explicit: boolean }>()
-  const secured = securedAddresses(http)
+  const secured = addressesWith(http, 'ssl')
+  const http2 = addressesWith(http, 'http2')
   for (const block of http.servers ?? []) {
-    const server = builder.server(block, secured)
+    const server = builder.server(block, secured, http2)
     for (const { address, default_server } of block.listen ?? defaultListen) {
       let listen = listens.get(address)
       if (!listen || (default_server && !listen.explicit)) {
@@ -67,6 +68,7 @@ export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
           default: server,
           explicit: default_server === true,
           secure: secured.has(address),
+          http2: http2.has(address),
         }
         listens.set(address, listen)
       }
@@ -76,14 +78,15 @@ export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
   return new Router(listens)
 }
 
-/** Addresses where TLS is spoken: one `listen` that says so is enough. */
-function securedAddresses({ servers = [] }: model.HttpBlock): ReadonlySet<string> {
+/** Addresses where TLS, or HTTP/2, is spoken: one `listen` that says so is enough. */
+function addressesWith({ servers = [] }: model.HttpBlock, protocol: 'ssl' | 'http2'): ReadonlySet<string> {
   const lines = servers.flatMap(({ listen = [] }) => listen)
-  return new Set(lines.flatMap(({ address, ssl }) => (ssl ? [address] : [])))
+  return new Set(lines.flatMap((line) => (line[protocol] ? [line.address] : [])))
 }
 
 /** Protocols that are spoken inside of TLS. */
 const insideTls = ['http/1.1', 'http/1.0']
+const withHttp2 = ['h2', ...insideTls]
 
 class RoutesBuilder {
   readonly #http: model.HttpBlock
@@ -113,8 +116,11 @@ class RoutesBuilder {
     return pattern ? this.#texts.matcher(pattern.source, true) : bytes(name)
   }
 
-  /** @param secured addresses where TLS is spoken */
-  server(block: model.ServerBlock, secured: ReadonlySet<string>): VirtualServer {
+  /**
+   * @param secured addresses where TLS is spoken
+   * @param http2 addresses where HTTP/2 is, whatever their servers say
+   */
+  server(block: model.ServerBlock, secured: ReadonlySet<string>, http2: ReadonlySet<string>): VirtualServer {
     const zone = block.status_zone === undefined ? undefined : this.#env.zone('server', block.status_zone)
     const level: Level = {
       server: block,
@@ -143,16 +149,23 @@ class RoutesBuilder {
       headerTimeout: Math.min(timeMs(find('client_header_timeout') ?? '60s') ?? 60_000, 2 ** 31 - 1),
       dropUnderscores: !(find('underscores_in_headers') ?? false),
       dropInvalid: find('ignore_invalid_headers') ?? true,
+      http2: find('http2') ?? false,
+      maxStreams: find('http2_max_concurrent_streams') ?? 128,
       tls: (block.listen ?? defaultListen).some(({ address }) => secured.has(address))
-        ? this.#tls(block, zone)
+        ? this.#tls(block, zone, http2)
         : undefined,
     }
   }
 
-  #tls(block: model.ServerBlock, zone: ServerZone | undefined): ServerTls {
+  #tls(block: model.ServerBlock, zone: ServerZone | undefined, http2: ReadonlySet<string>): ServerTls {
     if (zone) zone.secure = true
+    const { files } = this.#env
+    const engine = (inside: readonly string[]) => files && buildEngine([this.#http, block], inside, files)
+    const own = engine((block.http2 ?? this.#http.http2) ? withHttp2 : insideTls)
+    const told = (block.listen ?? defaultListen).some(({ address }) => http2.has(address))
     return {
-      engine: this.#env.files && buildEngine([this.#http, block], insideTls, this.#env.files),
+      engine: own,
+      http2Engine: told ? engine(withHttp2) : own,
       rejects: block.ssl_reject_handshake ?? this.#http.ssl_reject_handshake ?? false,
       verify: block.ssl_verify_client ?? this.#http.ssl_verify_client ?? false,
       zone,

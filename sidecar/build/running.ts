@@ -249,6 +249,8 @@ function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
     dropInvalid: server.dropInvalid,
     proxyProtocol: lines.some((line) => line.address === key && line.proxy_protocol === true),
     door: router.door(key),
+    http2: server.http2 || lines.some((line) => line.address === key && line.http2 === true),
+    maxStreams: server.maxStreams,
     settings,
   }
 }

@@ -1,5 +1,5 @@
 import { afterReading } from '../net/late.ts'
-import type { ClientRequest } from './http1/client-request.ts'
+import type { IncomingRequest } from './client-side.ts'
 
 /** Where a request body is written to: one try's connection. */
 export interface BodySink {
@@ -31,7 +31,7 @@ export interface BodyOptions {
 export class RequestBody {
   /** Announced length; undefined for a chunked body. */
   readonly length: number | undefined
-  #request: ClientRequest
+  #request: IncomingRequest
   #options: BodyOptions
   #held: Buffer[] = []
   #heldBytes = 0
@@ -45,7 +45,7 @@ export class RequestBody {
   #unsettle: (() => void) | undefined = undefined
   #waiting: ((ready: BodyFault | undefined) => void) | undefined = undefined
 
-  constructor(request: ClientRequest, length: number | undefined, options: BodyOptions) {
+  constructor(request: IncomingRequest, length: number | undefined, options: BodyOptions) {
     this.#request = request
     this.length = length
     this.#options = options

@@ -3,11 +3,11 @@ import type { ProxiedAddresses } from '../../feedback/call.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { type ClientAddress, readAddress } from '../net/client-address.ts'
 import type { ClientTls } from '../tls/client-tls.ts'
+import type { Unserved } from './client-side.ts'
 import { Exchange } from './exchange.ts'
 import { ClientConnection, type ClientEvents } from './http1/client-connection.ts'
 import type { ClientRequest } from './http1/client-request.ts'
 import type { ClientResponse } from './http1/client-response.ts'
-import type { Unserved } from './http1/request-head.ts'
 import type { Handler, ListenSpec } from './listener.ts'
 import { plainResponse, refuse } from './refusal.ts'
 import { makeCall } from './request-call.ts'
@@ -19,6 +19,29 @@ export interface Place {
   readonly removed: boolean
 }
 
+/** A client's connection, as whoever has accepted it sees it. */
+export interface Served {
+  /** Looks whether the client has taken too long. To be called from time to time. */
+  check(now: number): void
+  /** What is in progress on it is the last. */
+  drain(): void
+  /** Closes it where no request is in progress. */
+  closeIdle(): void
+  /** Closes it at once: the program ends. */
+  shutDown(): void
+}
+
+/** Who sends requests, as far as it is known with each of them. */
+export interface Caller {
+  readonly connection: { readonly serial: number; readonly requests: number }
+  readonly address: ClientAddress
+  /** Undefined where no PROXY header said it. */
+  readonly proxied: ProxiedAddresses | undefined
+  /** Undefined where it does not speak TLS. */
+  readonly tls: ClientTls | undefined
+  readonly spec: ListenSpec
+}
+
 /** Who has accepted a client. */
 export interface Host {
   readonly handler: Handler
@@ -26,7 +49,7 @@ export interface Host {
   /** From now on each response is its connection's last. */
   readonly draining: boolean
   /** The client's connection has closed. */
-  gone(client: Client): void
+  gone(client: Served): void
 }
 
 /** How a connection began. */
@@ -38,8 +61,8 @@ export interface ClientGreeting {
   readonly tls?: ClientTls
 }
 
-/** A client: its connection, and the exchange in progress on it. */
-export class Client implements ClientEvents {
+/** A client that speaks HTTP/1.1: its connection, and the exchange in progress on it. */
+export class Client implements ClientEvents, Served, Caller {
   readonly connection: ClientConnection
   readonly address: ClientAddress
   /** Undefined where no PROXY header said it. */
@@ -64,6 +87,24 @@ export class Client implements ClientEvents {
 
   get spec(): ListenSpec {
     return this.#place.spec
+  }
+
+  check(now: number): void {
+    this.connection.check(now)
+  }
+
+  drain(): void {
+    if (this.current) this.current.close = true
+  }
+
+  closeIdle(): void {
+    this.connection.closeIdle()
+  }
+
+  shutDown(): void {
+    // It is not the client that has gone.
+    if (this.current) this.current.call.denial ??= 'shutdown'
+    this.connection.cut()
   }
 
   // What the connection tells.

@@ -2,17 +2,15 @@ import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { RequestBody } from './body.ts'
 import { statusPhrase } from './builtin-pages.ts'
-import type { ClientConnection } from './http1/client-connection.ts'
-import type { ClientRequest } from './http1/client-request.ts'
-import type { ClientResponse } from './http1/client-response.ts'
+import type { Carrier, IncomingRequest, OutgoingResponse } from './client-side.ts'
 import type { Settings } from './route.ts'
 
 /** A request and its response in progress, and whether the client is still there. */
 export class Exchange {
   readonly call: Call
-  readonly request: ClientRequest
-  readonly response: ClientResponse
-  readonly connection: ClientConnection
+  readonly request: IncomingRequest
+  readonly response: OutgoingResponse
+  readonly connection: Carrier
   /** Those of the location in charge now. */
   settings: Settings
   /** Its 100 has been sent, or is due. */
@@ -36,9 +34,9 @@ export class Exchange {
    */
   constructor(
     call: Call,
-    request: ClientRequest,
-    response: ClientResponse,
-    connection: ClientConnection,
+    request: IncomingRequest,
+    response: OutgoingResponse,
+    connection: Carrier,
     settings: Settings,
     done: (exchange: Exchange) => void,
   ) {
@@ -67,7 +65,8 @@ export class Exchange {
     this.gone = true
     const { call } = this
     if (this.response.headersSent) call.left = !this.#cut
-    else call.status = 499
+    // A request that gets no answer (`return 444`) has not left by itself.
+    else if (call.status !== 444) call.status = 499
     const leaving = [...this.#leaving]
     this.#leaving.clear()
     for (const listener of leaving) listener()

@@ -197,7 +197,7 @@ class Run {
       tls: tls && { engine: tls.engine, name: tls.engine.lane(peer!.name, tls.name) },
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
-        if (status === 100 || call.httpVersion !== '1.1') return
+        if (status === 100 || call.httpVersion === '1.0') return
         response.interim(status, statusPhrase(status) ?? '', headers)
       },
     }

@@ -7,10 +7,12 @@ import { readAddress } from '../net/client-address.ts'
 import { afterReading } from '../net/late.ts'
 import { type Sharing, serialOf } from '../net/sharing.ts'
 import { type Door, Handshake } from '../tls/handshake.ts'
-import { Client, type ClientGreeting, type Host, type Place } from './client.ts'
+import { Client, type ClientGreeting, type Host, type Place, type Served } from './client.ts'
 import type { Exchange } from './exchange.ts'
 import { Greeting } from './greeting.ts'
 import type { ConnectionLimits } from './http1/client-connection.ts'
+import { Http2Client } from './http2/client.ts'
+import { Preface } from './http2/preface.ts'
 import { ungreeted } from './refusal.ts'
 import type { Settings } from './route.ts'
 
@@ -26,6 +28,10 @@ export interface ListenSpec extends Bind, ConnectionLimits {
   readonly proxyProtocol: boolean
   /** What clients are shown that speak TLS, as all are to; undefined where they are not to. */
   readonly door: Door | undefined
+  /** Whether HTTP/2 is spoken without TLS where a client begins with it. With TLS it is the handshake that tells. */
+  readonly http2: boolean
+  /** Most requests of an HTTP/2 connection at once. */
+  readonly maxStreams: number
   /** Settings of the default server: what holds until a location is known. */
   readonly settings: Settings
 }
@@ -43,6 +49,8 @@ export interface Handler {
   malformed(call: Call, settings: Settings, why: string): void
   /** A connection has come to no request. @param why for the error log */
   unsecured(call: Call, why: string): void
+  /** A connection breaks the rules of its protocol, and is closed. @param why for the error log */
+  unruly(call: Call, why: string): void
   /** The body of a request is none. @param why for the error log */
   unreadable(exchange: Exchange, why: string): void
   /** An address that is listened on no more has no connection any more. */
@@ -66,9 +74,9 @@ export class Listeners implements Host {
   readonly handler: Handler
   draining = false
   #open = new Map<string, Open>()
-  #clients = new Set<Client>()
-  /** Connections whose PROXY header, or handshake of TLS, is waited for. */
-  readonly #greetings = new Map<Greeting | Handshake, Open>()
+  #clients = new Set<Served>()
+  /** Connections whose PROXY header, handshake of TLS, or preface of HTTP/2 is waited for. */
+  readonly #greetings = new Map<Greeting | Handshake | Preface, Open>()
   #stopped = false
   #looking: NodeJS.Timeout | undefined = undefined
   #lookedAt = 0
@@ -143,7 +151,7 @@ export class Listeners implements Host {
   /** From now on each response is its connection's last. Accepting goes on until `stopListening`. */
   drain(): void {
     this.draining = true
-    for (const { current } of this.#clients) if (current) current.close = true
+    for (const client of this.#clients) client.drain()
   }
 
   /** Accepts no more, for good. Connections stay until their last response, or `closeIdle`. */
@@ -154,7 +162,7 @@ export class Listeners implements Host {
 
   /** Closes connections that carry no request. */
   closeIdle(): void {
-    for (const { connection } of this.#clients) connection.closeIdle()
+    for (const client of this.#clients) client.closeIdle()
     for (const { socket } of this.#greetings.keys()) socket.destroy()
   }
 
@@ -162,11 +170,7 @@ export class Listeners implements Host {
   destroy(): void {
     this.stopListening()
     for (const { socket } of this.#greetings.keys()) socket.destroy()
-    for (const { connection, current } of this.#clients) {
-      // It is not the client that has gone.
-      if (current) current.call.denial ??= 'shutdown'
-      connection.cut()
-    }
+    for (const client of this.#clients) client.shutDown()
   }
 
   async #listen(spec: ListenSpec): Promise<Open> {
@@ -201,9 +205,10 @@ export class Listeners implements Host {
     }
     const serial = serialOf(this.#sharing)
     this.counts.open += 1
-    const { proxyProtocol, door, address } = open.spec
+    const { proxyProtocol, door, address, http2 } = open.spec
     if (proxyProtocol) this.#greet(open, socket, serial)
     else if (door) this.#secure(open, socket, serial, { address: readAddress(socket, address) }, door)
+    else if (http2) this.#meet(open, socket, serial, { address: readAddress(socket, address) })
     else this.#clients.add(new Client(socket, serial, open, this))
     if (this.#looking) return
     this.#lookedAt = monotonic()
@@ -217,8 +222,9 @@ export class Listeners implements Host {
       greeted: (addresses, rest) => {
         this.#greetings.delete(greeting)
         const start = { address, proxied: addresses }
-        const { door } = open.spec
+        const { door, http2 } = open.spec
         if (door) this.#secure(open, socket, serial, start, door)
+        else if (http2) this.#meet(open, socket, serial, start)
         else this.#clients.add(new Client(socket, serial, open, this, start))
         if (rest) socket.unshift(rest)
       },
@@ -236,7 +242,9 @@ export class Listeners implements Host {
     const handshake: Handshake = new Handshake(socket, () => open.spec.door ?? door, {
       secured: (secure, tls) => {
         this.#greetings.delete(handshake)
-        this.#clients.add(new Client(secure, serial, open, this, { ...start, tls }))
+        const begun = { ...start, tls }
+        if (tls.alpn === 'h2') this.#clients.add(new Http2Client(secure, serial, open, this, begun))
+        else this.#clients.add(new Client(secure, serial, open, this, begun))
       },
       plain: (first) => {
         this.#greetings.delete(handshake)
@@ -252,7 +260,30 @@ export class Listeners implements Host {
     this.#greetings.set(handshake, open)
   }
 
-  gone(client: Client): void {
+  /** Has the connection served once its first bytes tell which HTTP it speaks. */
+  #meet(open: Open, socket: Socket, serial: number, start: ClientGreeting): void {
+    const preface: Preface = new Preface(socket, {
+      http2: (first) => {
+        this.#greetings.delete(preface)
+        // What has come is put back for the session to read: it must not flow away to nobody.
+        socket.pause()
+        socket.unshift(first)
+        this.#clients.add(new Http2Client(socket, serial, open, this, start))
+      },
+      http1: (first) => {
+        this.#greetings.delete(preface)
+        this.#clients.add(new Client(socket, serial, open, this, start))
+        socket.unshift(first)
+      },
+      closed: () => {
+        this.#greetings.delete(preface)
+        this.#closed()
+      },
+    })
+    this.#greetings.set(preface, open)
+  }
+
+  gone(client: Served): void {
     this.#clients.delete(client)
     this.#closed()
   }
@@ -269,7 +300,7 @@ export class Listeners implements Host {
     const heldUp = now - this.#lookedAt > heldUpMs
     this.#lookedAt = now
     if (heldUp) return
-    for (const { connection } of this.#clients) connection.check(now)
+    for (const client of this.#clients) client.check(now)
     for (const [greeting, { spec }] of this.#greetings) greeting.check(now, spec.headerTimeout)
   }
 }

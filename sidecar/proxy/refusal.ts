@@ -2,14 +2,22 @@ import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { ClientAddress } from '../net/client-address.ts'
 import { statusPhrase } from './builtin-pages.ts'
-import type { Client } from './client.ts'
-import type { Unserved } from './http1/request-head.ts'
+import type { Caller, Client } from './client.ts'
+import type { Unserved } from './client-side.ts'
 
 /**
  * Answers what is no request that could be served, and closes.
  * @returns its record
  */
-export function refuse({ connection, address, tls }: Client, what: Unserved): Call {
+export function refuse(client: Client, what: Unserved): Call {
+  const call = unservedCall(client, what)
+  call.bytesSent = client.connection.refuse(plainResponse(what.status, what.method))
+  call.endedAt = monotonic()
+  return call
+}
+
+/** The record of what is no request that could be served, before it is answered. */
+export function unservedCall({ connection, address, tls }: Caller, what: Unserved): Call {
   const call = new Call()
   call.startedAt = monotonic()
   call.method = what.method
@@ -19,8 +27,6 @@ export function refuse({ connection, address, tls }: Client, what: Unserved): Ca
   call.tls = tls
   if (tls !== undefined) call.scheme = 'https'
   call.status = what.status
-  call.bytesSent = connection.refuse(plainResponse(what.status, what.method))
-  call.endedAt = monotonic()
   return call
 }
 

@@ -1,12 +1,12 @@
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import type { Client } from './client.ts'
+import type { Caller } from './client.ts'
+import type { IncomingHead } from './client-side.ts'
 import { plainName } from './http1/fields.ts'
-import type { ClientHead } from './http1/request-head.ts'
 import type { ListenSpec } from './listener.ts'
 
 /** What is known of a request when its head has been read. */
-export function makeCall(head: ClientHead, { connection, address, proxied, tls, spec }: Client): Call {
+export function makeCall(head: IncomingHead, { connection, address, proxied, tls, spec }: Caller): Call {
   const call = new Call()
   call.startedAt = monotonic()
   call.method = head.method

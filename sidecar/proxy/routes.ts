@@ -1,6 +1,6 @@
 import { Call } from '../../feedback/call.ts'
 import { ClientTls, certificateRefusal } from '../tls/client-tls.ts'
-import type { VerifyClient } from '../tls/engine.ts'
+import type { Engine, VerifyClient } from '../tls/engine.ts'
 import type { Door, ShownServer } from '../tls/handshake.ts'
 import type { Locations } from './locations.ts'
 import { type LocalAnswer, type LocalContent, mostRelocations, redirectStatuses } from './respond.ts'
@@ -26,6 +26,10 @@ export interface VirtualServer {
   readonly headerTimeout: number
   readonly dropUnderscores: boolean
   readonly dropInvalid: boolean
+  /** Whether HTTP/2 is spoken. */
+  readonly http2: boolean
+  /** Most requests of an HTTP/2 connection at once. */
+  readonly maxStreams: number
   /** What it shows to clients of TLS and asks of them; undefined where none of its addresses speaks TLS. */
   readonly tls?: ServerTls | undefined
 }
@@ -33,6 +37,8 @@ export interface VirtualServer {
 /** A server as clients of TLS meet it. */
 export interface ServerTls extends ShownServer {
   readonly verify: VerifyClient
+  /** The same at addresses where HTTP/2 is spoken whatever their servers say. */
+  readonly http2Engine: Engine | undefined
 }
 
 /** The servers of one address that is listened on. */
@@ -42,6 +48,8 @@ export interface ListenServers {
   readonly default: VirtualServer
   /** Whether TLS is spoken there. */
   readonly secure?: boolean
+  /** Whether HTTP/2 is, whatever its servers say. */
+  readonly http2?: boolean
 }
 
 /** Which server a request is for. */
@@ -96,7 +104,9 @@ export class Router {
     return {
       show(name) {
         const found = (listen.names.find(name, new Call()) ?? listen.default).tls
-        const engine = found?.engine ?? own?.engine
+        const engine = listen.http2
+          ? (found?.http2Engine ?? own?.http2Engine)
+          : (found?.engine ?? own?.engine)
         return { engine, rejects: found?.rejects ?? false, zone: found?.zone }
       },
     }
@@ -144,7 +154,7 @@ export class Router {
     const refused = (refusal: number): Admission => ({ server: this.find(key, '', call), refusal })
     const hosts = hostFields(call)
     const host = hosts.length === 1 ? parseHost(hosts[0]!) : undefined
-    const hostless = hosts.length === 0 && call.httpVersion !== '1.1'
+    const hostless = hosts.length === 0 && call.httpVersion === '1.0'
     if (host === undefined && !hostless) return refused(400)
     // The server decides how the path is read, and a target with a host in it decides the server.
     const early = parseTarget(call.target)

@@ -95,6 +95,10 @@ export class Serving implements Handler {
     this.#env.note(call, why)
   }
 
+  unruly(call: Call, why: string): void {
+    this.#env.note(call, why)
+  }
+
   unreadable({ call }: Exchange, why: string): void {
     this.#env.note(call, `client sent a body that cannot be read: ${why}`)
   }
@@ -139,7 +143,7 @@ export class Serving implements Handler {
     const { route } = decision
     if (decision.kind === 'close') {
       call.status = 444
-      exchange.connection.socket.destroy()
+      exchange.connection.hangUp()
       return undefined
     }
     if (decision.kind === 'respond') {

@@ -5,6 +5,7 @@ import type { ClientCounts } from '../../feedback/tally.ts'
 import { afterReading } from '../net/late.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
+import { ClientConnection } from './http1/client-connection.ts'
 
 /** Tunnels in progress, so that a drain, or the leave of their peers, can end them. */
 export class Tunnels {
@@ -67,11 +68,14 @@ export function tunnel(
 ): Promise<void> {
   const { call } = exchange
   const { attempt } = trial
-  const connection = trial.connection
-  if (!exchange.upgrade || !connection) throw new Error('a tunnel needs an upgrade and a connection')
-  const client = exchange.connection.socket
+  const { connection } = trial
+  const { connection: own } = exchange
+  if (!exchange.upgrade || !connection || !(own instanceof ClientConnection)) {
+    throw new Error('a tunnel needs an upgrade and two connections of its own')
+  }
+  const client = own.socket
   const written = client.bytesWritten
-  const ahead = exchange.connection.detach()
+  const ahead = own.detach()
   const { socket: peer, first } = connection.detach()
   trial.release()
   const sent = peer.bytesWritten

@@ -7,9 +7,6 @@ import { covers } from './names.ts'
  * A directive by its name (an asterisk stands for any text), or with a parameter or a value after it.
  */
 export const pending: readonly string[] = [
-  'http2',
-  'http2_max_concurrent_streams',
-  'listen http2',
   'proxy_http_version 2',
   'grpc_*',
   'ssl_preread',

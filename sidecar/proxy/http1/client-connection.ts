@@ -1,10 +1,11 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../../feedback/clock.ts'
 import { reset } from '../../net/reset.ts'
+import type { Carrier, Unserved } from '../client-side.ts'
 import { extensionsTooLong } from './body-decoder.ts'
 import { ClientRequest } from './client-request.ts'
 import { ClientResponse } from './client-response.ts'
-import { type Unserved, unserved } from './request-head.ts'
+import { unserved } from './request-head.ts'
 import { RequestReader } from './request-reader.ts'
 
 /** What a client's connection obeys. */
@@ -45,7 +46,7 @@ const lingeringRefused = 1000
  * An HTTP/1.1 connection of a client: reads requests off it, one at a time, and writes their responses. What is sent
  * ahead of its turn waits.
  */
-export class ClientConnection {
+export class ClientConnection implements Carrier {
   readonly socket: Socket
   readonly serial: number
   /** Requests so far. */
@@ -160,6 +161,11 @@ export class ClientConnection {
       this.#request?.abort()
       response.close()
     })
+  }
+
+  /** Closes it without an answer. */
+  hangUp(): void {
+    this.socket.destroy()
   }
 
   /** Closes it where no request is in progress. */

@@ -1,12 +1,5 @@
+import type { BodyListener, IncomingRequest } from '../client-side.ts'
 import type { ClientHead } from './request-head.ts'
-
-/** Who takes the body of a request. */
-export interface BodyListener {
-  data(chunk: Buffer): void
-  end(): void
-  /** The client has gone, or what it sent is no body: the rest will not come. */
-  aborted(): void
-}
 
 /** The connection that a request comes on, as far as its body is concerned. */
 export interface BodySource {
@@ -15,7 +8,7 @@ export interface BodySource {
 }
 
 /** A request as it comes: its head, and its body to whoever takes it. */
-export class ClientRequest {
+export class ClientRequest implements IncomingRequest {
   readonly head: ClientHead
   /** Whether all of it has been read. */
   complete: boolean

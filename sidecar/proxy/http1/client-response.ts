@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { OutgoingResponse, ResponseWriter } from '../client-side.ts'
 import type { ClientHead } from './request-head.ts'
 
 /** Up to this many bytes head and body go out as one text: the socket then needs no memory of its own for them. */
@@ -10,14 +11,8 @@ export interface ResponseEnd {
   over(response: ClientResponse): void
 }
 
-/** Who writes the body of a response. */
-export interface ResponseWriter {
-  /** More can be written, after `write` has said that it should be waited for. */
-  drained(): void
-}
-
 /** The response to a client's request, framed as its protocol wants it. */
-export class ClientResponse {
+export class ClientResponse implements OutgoingResponse {
   /** Whether it is the connection's last. Set before `writeHead`. */
   last: boolean
   headersSent = false

@@ -47,6 +47,7 @@ export class Connection {
   onIdleClose: (() => void) | undefined = undefined
   #parser: ResponseParser
   #events: ExchangeEvents = resting
+  #chunked = false
   #closed = false
   #failed: NodeJS.ErrnoException | undefined = undefined
 
@@ -76,6 +77,20 @@ export class Connection {
     return this.#parser.began
   }
 
+  /** Whether nothing has come since the exchange began. */
+  get untouched(): boolean {
+    return !this.#parser.began
+  }
+
+  /** Bytes of all exchanges. */
+  get bytesWritten(): number {
+    return this.socket.bytesWritten
+  }
+
+  get bytesRead(): number {
+    return this.socket.bytesRead
+  }
+
   /** Begins an exchange: what comes from now on is the response. Write the request with `write`. */
   begin(events: ExchangeEvents, context: HeadContext, maxHead: number): void {
     this.requests += 1
@@ -83,9 +98,51 @@ export class Connection {
     this.#parser.begin(events, context, maxHead)
   }
 
-  /** @returns false when the kernel's buffer is full: wait for `drain` */
-  write(data: string | Buffer): boolean {
-    return typeof data === 'string' ? this.socket.write(data, 'latin1') : this.socket.write(data)
+  /**
+   * Begins the request of an exchange.
+   * @param head request line and headers with the final empty line, latin1
+   * @param body how the body is framed that follows
+   */
+  send(head: string, body: 'none' | 'plain' | 'chunked'): void {
+    this.#chunked = body === 'chunked'
+    this.socket.write(head, 'latin1')
+  }
+
+  /**
+   * Writes a part of the body.
+   * @returns false when the kernel's buffer is full: wait for `drain`
+   */
+  write(data: Buffer): boolean {
+    const { socket } = this
+    if (!this.#chunked) return socket.write(data)
+    socket.cork()
+    socket.write(`${data.length.toString(16)}\r\n`, 'latin1')
+    socket.write(data)
+    const more = socket.write('\r\n', 'latin1')
+    socket.uncork()
+    return more
+  }
+
+  /** The request is whole. */
+  finish(): void {
+    if (this.#chunked) this.socket.write('0\r\n\r\n', 'latin1')
+  }
+
+  /** What is written is kept together until `uncork`. */
+  cork(): void {
+    this.socket.cork()
+  }
+
+  uncork(): void {
+    this.socket.uncork()
+  }
+
+  pause(): void {
+    this.socket.pause()
+  }
+
+  resume(): void {
+    this.socket.resume()
   }
 
   /** The exchange is over and the message complete: nobody listens until the next one. */

@@ -1,37 +1,11 @@
+import type { IncomingHead, Unserved } from '../client-side.ts'
 import { hasToken, readFields } from './fields.ts'
 
 /** The head of a request, and what it says of the connection and of the body that follows. */
-export interface ClientHead {
-  readonly method: string
-  /** Request target as received, latin1. */
-  readonly target: string
+export interface ClientHead extends IncomingHead {
   readonly version: '1.1' | '1.0'
-  /** Names and values in turn, as received (latin1). */
-  readonly headers: string[]
-  /** Bytes of it, from the request line to the empty line. */
-  readonly bytes: number
-  /** How the body ends. */
-  readonly framing: 'none' | 'length' | 'chunked'
-  /** Bytes of body announced; 0 unless framing is `length`. */
-  readonly bodyLength: number
   /** Whether the client would send another request on the connection. */
   readonly persistent: boolean
-  /** Whether it asks to switch protocols. Then there is no body. */
-  readonly upgrade: boolean
-  /** Whether the client waits for a 100 before it sends the body. */
-  readonly expectsContinue: boolean
-  /** Whether a field's name has other characters than letters, digits and hyphens. */
-  readonly odd: boolean
-}
-
-/** A request that is not served, and what is known of it. */
-export interface Unserved {
-  /** 400, 405, 408, 413, 414, 417, 431 or 505. */
-  readonly status: number
-  readonly method: string
-  readonly target: string
-  /** What is wrong with it, for the error log: `invalid header name`. */
-  readonly why: string
 }
 
 // nginx's letters of a method, and digits. Methods are case-sensitive, and no registered one has small letters.

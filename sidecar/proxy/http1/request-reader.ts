@@ -1,6 +1,7 @@
+import type { Unserved } from '../client-side.ts'
 import { BodyDecoder } from './body-decoder.ts'
 import { bareLineFeed } from './fields.ts'
-import { type ClientHead, readRequestHead, type Unserved, unserved } from './request-head.ts'
+import { type ClientHead, readRequestHead, unserved } from './request-head.ts'
 
 /** What has come of a client's requests and was not looked at yet; heads and bodies are read off it, one at a time. */
 export class RequestReader {

@@ -70,6 +70,8 @@ function server(
     headerTimeout: 60_000,
     dropUnderscores: true,
     dropInvalid: true,
+    http2: false,
+    maxStreams: 128,
   }
 }
 

@@ -1,0 +1,185 @@
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { OutgoingResponse, ResponseWriter } from '../client-side.ts'
+import type { StreamHead } from './head.ts'
+
+/** Fields that HTTP/2 has no place for (RFC 9113 section 8.2.2). */
+const ofConnections = new Set([
+  'connection',
+  'proxy-connection',
+  'keep-alive',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+  'te',
+])
+
+/** Bytes of the head of a frame. */
+const frameHead = 9
+/** How long what was written before a response breaks off has to get to the client, milliseconds. */
+const lingering = 1000
+
+/** Told when a response is over. */
+export interface StreamResponseEnd {
+  /** All of it has been handed to the system, or the stream has closed first. */
+  over(): void
+}
+
+/** The response to a request on a stream. */
+export class StreamResponse implements OutgoingResponse {
+  /** Means nothing here: what else runs on the connection goes on. */
+  last = false
+  headersSent = false
+  /** As HTTP/1.1 would count heads: what they are compressed to is not known. */
+  bytes = 0
+  ended = false
+  finished = false
+  closed = false
+  writer: ResponseWriter | undefined = undefined
+  readonly #stream: ServerHttp2Stream
+  readonly #head: StreamHead
+  readonly #end: StreamResponseEnd
+  /** Whether no body may follow the head. */
+  #bodyless = false
+  /** Whether trailers may follow the body: the stream asks for them when its time has come. */
+  #waits = false
+  #trailers: readonly string[] | undefined = undefined
+  #listeners: (() => void)[] | undefined = undefined
+
+  constructor(stream: ServerHttp2Stream, head: StreamHead, end: StreamResponseEnd) {
+    this.#stream = stream
+    this.#head = head
+    this.#end = end
+  }
+
+  get backlog(): number {
+    return this.#stream.writableLength
+  }
+
+  whenClosed(listener: () => void): void {
+    if (this.closed) {
+      listener()
+      return
+    }
+    this.#listeners ??= []
+    this.#listeners.push(listener)
+  }
+
+  interim(status: number, _phrase: string, headers: readonly string[]): void {
+    // RFC 9113 section 8.6: there is no switching of protocols.
+    if (this.headersSent || !this.#open || status === 101) return
+    const fields = collected(headers)
+    fields[':status'] = status
+    this.bytes += size(headers)
+    this.#stream.additionalHeaders(fields)
+  }
+
+  writeHead(status: number, _phrase: string, headers: readonly string[]): void {
+    this.headersSent = true
+    this.#bodyless = status === 204 || status === 304 || this.#head.method === 'HEAD'
+    if (!this.#open) return
+    const fields = [':status', `${status}`]
+    for (let i = 0; i < headers.length; i += 2) {
+      const name = headers[i]!.toLowerCase()
+      // RFC 9110 section 8.6.
+      if (ofConnections.has(name) || (name === 'content-length' && status === 204)) continue
+      fields.push(name, headers[i + 1]!)
+    }
+    this.#waits = this.#head.takesTrailers && !this.#bodyless
+    this.bytes += size(fields)
+    this.#stream.respond(fields, {
+      endStream: this.#bodyless,
+      waitForTrailers: this.#waits,
+    })
+  }
+
+  // Frames of one turn of the loop go out together in any case.
+  hold(): void {}
+  release(): void {}
+
+  write(chunk: Buffer): boolean {
+    if (this.#bodyless || this.closed || this.ended || !this.#open || chunk.length === 0) return true
+    this.bytes += frameHead + chunk.length
+    return this.#stream.write(chunk)
+  }
+
+  end(trailers?: readonly string[]): void {
+    if (this.ended || this.closed) return
+    this.ended = true
+    this.#trailers = trailers
+    if (!this.#open) return
+    if (!this.#stream.writableEnded) this.#stream.end()
+    if (this.#stream.writableFinished) this.wrote()
+  }
+
+  /** Ends it so that the client can tell that it is not whole, once what was written has gone out. */
+  breakOff(): void {
+    const stream = this.#stream
+    const end = () => {
+      clearTimeout(timer)
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    }
+    const timer = setTimeout(end, lingering)
+    if (this.ended || stream.writableLength === 0) end()
+    else stream.write(Buffer.alloc(0), end)
+  }
+
+  // What the stream tells.
+
+  drained(): void {
+    if (!this.ended) this.writer?.drained()
+  }
+
+  /** All that was written has been handed to the system. */
+  wrote(): void {
+    // The stream of a HEAD request has ended before it is answered.
+    if (this.ended && !this.#waits) this.#settle()
+  }
+
+  /** The body has been written: it is the trailers' turn. */
+  wantTrailers(): void {
+    const trailers = this.#trailers ?? []
+    this.bytes += size(trailers)
+    this.#stream.sendTrailers(collected(trailers))
+    // They are written a turn later.
+    setImmediate(() => this.#settle())
+  }
+
+  /** The stream has closed. */
+  close(): void {
+    if (this.closed) return
+    this.closed = true
+    this.writer = undefined
+    const listeners = this.#listeners
+    this.#listeners = undefined
+    if (listeners) for (const listener of listeners) listener()
+    this.#end.over()
+  }
+
+  get #open(): boolean {
+    return !this.#stream.destroyed && !this.#stream.closed
+  }
+
+  #settle(): void {
+    if (this.closed) return
+    this.finished = true
+    this.close()
+  }
+}
+
+/** Fields as Node wants them where it takes no list: by name, the values of one name in a list. */
+function collected(headers: readonly string[]): Record<string, number | string | string[]> {
+  const fields: Record<string, string[]> = Object.create(null)
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i]!.toLowerCase()
+    if (ofConnections.has(name)) continue
+    fields[name] ??= []
+    fields[name].push(headers[i + 1]!)
+  }
+  return fields
+}
+
+function size(headers: readonly string[]): number {
+  let bytes = frameHead
+  for (const text of headers) bytes += text.length + 2
+  return bytes
+}

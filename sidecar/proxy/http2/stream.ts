@@ -1,0 +1,148 @@
+import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { Carrier } from '../client-side.ts'
+import type { Exchange } from '../exchange.ts'
+import type { StreamHead } from './head.ts'
+import { StreamRequest } from './request.ts'
+import { StreamResponse } from './response.ts'
+
+/** The connection that streams are on, as they see it. */
+export interface StreamHost {
+  /** Bytes of a request's body have come. */
+  received(bytes: number): void
+}
+
+/** A stream: a request, the response to it, and what becomes of both. */
+export class Stream implements Carrier {
+  readonly request: StreamRequest
+  readonly response: StreamResponse
+  exchange: Exchange | undefined = undefined
+  /** Whether it is this side that has ended it before its time. */
+  broken = false
+  readonly #stream: ServerHttp2Stream
+  readonly #host: StreamHost
+  /** Bytes that the client had not taken when it was last looked at, and since when it has taken none. */
+  #backlog = 0
+  #since = 0
+
+  constructor(stream: ServerHttp2Stream, head: StreamHead, host: StreamHost) {
+    this.#stream = stream
+    this.#host = host
+    this.request = new StreamRequest(head, stream)
+    this.response = new StreamResponse(stream, head, this)
+    attach(stream, this)
+  }
+
+  cut(): void {
+    this.#break()
+    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+
+  breakOff(): void {
+    const { response } = this
+    if (!response.headersSent || response.finished) {
+      this.cut()
+      return
+    }
+    this.#break()
+    response.breakOff()
+  }
+
+  /** As nginx does: the connection and what else runs on it go on. */
+  hangUp(): void {
+    this.#break()
+    this.#stream.close(constants.NGHTTP2_PROTOCOL_ERROR)
+  }
+
+  /** The work on the request is over. What the client still sends of it is not wanted (RFC 9113 section 8.1). */
+  finish(): void {
+    if (!this.request.complete) this.#stream.close(constants.NGHTTP2_NO_ERROR)
+  }
+
+  /** Ends it where the client takes nothing for too long. To be called from time to time. */
+  check(now: number): void {
+    const { backlog } = this.response
+    if (backlog === 0 || backlog !== this.#backlog) {
+      this.#backlog = backlog
+      this.#since = now
+      return
+    }
+    if (this.exchange && now - this.#since >= this.exchange.settings.sendTimeout) this.cut()
+  }
+
+  /** The response is over: see `StreamResponseEnd`. */
+  over(): void {
+    this.exchange?.over()
+  }
+
+  // What the stream tells.
+
+  data(chunk: Buffer): void {
+    this.#host.received(chunk.length)
+    this.request.data(chunk)
+  }
+
+  closed(): void {
+    if (!this.broken) this.#end()
+  }
+
+  #break(): void {
+    if (this.broken) return
+    this.broken = true
+    // Node tells of it at once: whoever breaks it off is to note why first.
+    process.nextTick(() => this.#end())
+  }
+
+  #end(): void {
+    this.request.abort()
+    this.response.close()
+  }
+}
+
+// A function of its own on each stream would make V8 take all of the request for alive until its next full collection:
+// the same ones hang on all of them, and find what the stream stands for by this.
+const owner = Symbol('owner')
+
+interface Owned extends ServerHttp2Stream {
+  [owner]: Stream
+}
+
+function attach(stream: ServerHttp2Stream, of: Stream): void {
+  // From here on it has what `Owned` says.
+  const owned = stream as Owned
+  owned[owner] = of
+  if (!of.request.complete) {
+    // Nothing is read until somebody takes it.
+    stream.pause()
+    stream.on('data', onData)
+    stream.on('end', onEnd)
+  }
+  stream.on('drain', onDrain)
+  stream.on('finish', onFinish)
+  stream.on('wantTrailers', onWantTrailers)
+  stream.on('aborted', onClosed)
+  stream.on('close', onClosed)
+}
+
+function onData(this: Owned, chunk: Buffer): void {
+  this[owner].data(chunk)
+}
+
+function onEnd(this: Owned): void {
+  this[owner].request.end()
+}
+
+function onDrain(this: Owned): void {
+  this[owner].response.drained()
+}
+
+function onFinish(this: Owned): void {
+  this[owner].response.wrote()
+}
+
+function onWantTrailers(this: Owned): void {
+  this[owner].response.wantTrailers()
+}
+
+function onClosed(this: Owned): void {
+  this[owner].closed()
+}
