@@ -97,7 +97,8 @@ export class Selection implements Ask {
 
   /** How many of them are left, counting peers of the group that were asked. */
   get triesLeft(): number {
-    return Math.max(0, this.tries - this.#tried.length)
+    // One that was marked `down` since it was asked is none of `tries`.
+    return Math.max(0, this.tries - this.#tried.filter(counts).length)
   }
 
   /**
@@ -325,8 +326,12 @@ export function exclusion(
  */
 export function tries(group: Group, track = ''): number {
   let count = 0
-  for (const peer of within(group, track)) if (!peer.options.down && !peer.options.drain) count += 1
+  for (const peer of within(group, track)) if (counts(peer)) count += 1
   return count
+}
+
+function counts({ options }: Peer): boolean {
+  return !options.down && !options.drain
 }
 
 /** The peers that a request may go to, and its backups. */

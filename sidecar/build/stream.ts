@@ -6,7 +6,7 @@ import { hasVariables, listenAddress, streamTarget } from '../config/address.ts'
 import type * as model from '../config/stream-model.ts'
 import type { Bind } from '../net/bind.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
-import type { SessionSettings, StreamContent, StreamServer } from '../stream/settings.ts'
+import type { GroupTarget, SessionSettings, StreamContent, StreamServer } from '../stream/settings.ts'
 import type { AccessLog } from '../telemetry/access-log.ts'
 import { where } from './listening.ts'
 import { PartError } from './place.ts'
@@ -23,12 +23,18 @@ export interface Streams {
   readonly udpBinds: readonly UdpBind[]
 }
 
+/** A group, and which form of it is in force. */
+export interface StreamGroup {
+  readonly balancing: Group
+  readonly forms?: GroupTarget['forms']
+}
+
 /** What it is built upon. */
 export interface StreamsEnv {
   /** With everything declared. */
   readonly variables: Variables
   /** A group by its lower-case name, of `stream` with its prefix. */
-  group(name: string): { readonly balancing: Group } | undefined
+  group(name: string): StreamGroup | undefined
   /** The counters of a `status_zone`; the same ones for the same name. */
   zone(name: string): ServerZone
   /** Called once for each line of the configuration. */
@@ -97,12 +103,12 @@ class StreamsBuilder implements Streams {
     const { proxy_pass: pass } = server
     if (pass === undefined) return { kind: 'return', text: variables.compile(bytes(server.return ?? '')) }
     const text = variables.compile(bytes(pass))
-    const group = (name: string) => this.#env.group(`${streamPrefix}${name}`.toLowerCase())?.balancing
+    const group = (name: string) => this.#env.group(`${streamPrefix}${name}`.toLowerCase())
     if (!hasVariables(pass)) {
       const found = group(bytes(pass))
       if (found === undefined) throw new Error(`host not found in upstream "${pass}"`)
-      const target = { group: found }
-      return { kind: 'proxy', group: found.upstream.name, target: () => target }
+      const target = targetOf(found)
+      return { kind: 'proxy', group: found.balancing.upstream.name, target: () => target }
     }
     return {
       kind: 'proxy',
@@ -110,7 +116,7 @@ class StreamsBuilder implements Streams {
       target(call) {
         const name = text(call)
         const found = group(name)
-        if (found) return { group: found }
+        if (found) return targetOf(found)
         try {
           const address = streamTarget(name)
           const host = address.kind === 'unix' ? name : address.host
@@ -134,6 +140,10 @@ class StreamsBuilder implements Streams {
       return log
     })
   }
+}
+
+function targetOf({ balancing, forms }: StreamGroup): GroupTarget {
+  return { group: balancing, forms }
 }
 
 /** @throws PartError where TLS is asked for that nobody would speak */

@@ -2,10 +2,9 @@ import type { Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
-import type { Group } from '../balance/group.ts'
 import { Prelude } from '../net/prelude.ts'
 import { type ConnectFailure, Search } from './search.ts'
-import type { StreamServer } from './settings.ts'
+import type { GroupTarget, StreamServer } from './settings.ts'
 import { dial, own, type SocketOwner } from './sockets.ts'
 
 /** Whose beginning it is. */
@@ -159,11 +158,11 @@ export class Opening implements SocketOwner {
     }
     const target = content.target(this.#call)
     if (target.group === undefined) this.#whose.refused(target.status, target.error)
-    else this.#find(target.group)
+    else this.#find(target)
   }
 
-  #find(group: Group): void {
-    this.#search = new Search(group, this.#call, this.#server.settings.retry)
+  #find(target: GroupTarget): void {
+    this.#search = new Search(target, this.#call, this.#server.settings.retry)
     this.#connect(this.#search)
   }
 

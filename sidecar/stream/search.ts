@@ -6,9 +6,9 @@ import { deny, observe } from '../../feedback/observe.ts'
 import { Attempt, type Ending } from '../../feedback/outcome.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { AttemptReason } from '../../feedback/reasons.ts'
-import type { Group } from '../balance/group.ts'
 import { Selection } from '../balance/pick.ts'
 import { publishAttempt } from '../telemetry/channels.ts'
+import type { GroupTarget } from './settings.ts'
 
 /** Why a peer could not be connected to. */
 export interface ConnectFailure {
@@ -23,25 +23,46 @@ export interface ConnectFailure {
 export class Search {
   readonly #call: Call
   readonly #policy: RetryPolicy
-  readonly #selection: Selection
+  readonly #target: GroupTarget
+  #selection: Selection
   #triesLeft: number
   #firstAt: number | undefined = undefined
 
-  constructor(group: Group, call: Call, policy: RetryPolicy) {
+  constructor(target: GroupTarget, call: Call, policy: RetryPolicy) {
+    const { group } = target
     const { upstream } = group
     call.upstream = upstream.name
     call.group = upstream
     countRequest(upstream, monotonic())
     this.#call = call
     this.#policy = policy
+    this.#target = target
     this.#selection = new Selection(group, call)
-    const all = this.#selection.tries
-    this.#triesLeft = policy.tries > 0 ? Math.min(policy.tries, all) : all
+    this.#triesLeft = this.#tries()
+  }
+
+  #tries(): number {
+    const { tries } = this.#selection
+    return this.#policy.tries > 0 ? Math.min(this.#policy.tries, tries) : tries
+  }
+
+  /** Goes on in the group as it is now, where peers have come and gone while others were tried. */
+  #moveOn(): boolean {
+    const { group, forms } = this.#target
+    const now = forms?.latest?.balancing ?? group
+    if (now === this.#selection.group) return false
+    const { tries } = this.#policy
+    const used = this.#tries() - this.#triesLeft
+    this.#selection = this.#selection.over(now)
+    const { triesLeft } = this.#selection
+    this.#triesLeft = tries > 0 ? Math.min(tries - used, triesLeft) : triesLeft
+    return true
   }
 
   /** @returns an attempt at the next peer, begun; undefined when nobody is eligible, which is recorded */
   next(): Attempt | undefined {
-    const attempt = this.#selection.next()
+    let attempt = this.#selection.next()
+    if (attempt === undefined && this.#moveOn()) attempt = this.#selection.next()
     if (attempt === undefined) {
       this.#nobody()
       return undefined
@@ -60,6 +81,8 @@ export class Search {
     const call = this.#call
     const { upstream } = attempt
     const now = monotonic()
+    // It may have left meanwhile, and others have come.
+    this.#moveOn()
     const verdict = classify({ kind: 'failure', ...failure }, this.#policy, {
       method: '',
       sent: false,

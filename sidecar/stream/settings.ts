@@ -26,9 +26,17 @@ export interface SessionSettings {
   readonly requests: number
 }
 
+/** A group that a session goes to. */
+export interface GroupTarget {
+  /** As it was when the configuration, or the last change of its peers, was put into force. */
+  readonly group: Group
+  /** Which form of it is in force now; undefined: that one is, for good. */
+  readonly forms?: { readonly latest: { readonly balancing: Group } | undefined } | undefined
+}
+
 /** Where a session goes. */
 export type StreamTarget =
-  | { readonly group: Group }
+  | GroupTarget
   /** Nowhere: what it ends with, and what the error log has to say. */
   | { readonly group: undefined; readonly status: 500 | 502; readonly error: string }
 

@@ -135,7 +135,7 @@ export class UdpListener implements UdpSide {
       return
     }
     const client = { address: from.address, port: from.port }
-    const session = new UdpSession(call, client, key, target.group, server, this)
+    const session = new UdpSession(call, client, key, target, server, this)
     this.#sessions += 1
     this.#bound.set(key, session)
     this.#owner.begun(session)

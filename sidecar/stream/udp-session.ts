@@ -4,11 +4,10 @@ import { firstByte } from '../../feedback/observe-session.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
-import type { Group } from '../balance/group.ts'
 import { proxyHeader } from '../net/proxy-protocol.ts'
 import { type End, ended, passed } from './record.ts'
 import { Search } from './search.ts'
-import type { StreamServer } from './settings.ts'
+import type { GroupTarget, StreamServer } from './settings.ts'
 import { UdpCourse } from './udp-course.ts'
 import type { UdpClient, UdpSide } from './udp-host.ts'
 import { type LinkOwner, UdpLink } from './udp-link.ts'
@@ -42,13 +41,20 @@ export class UdpSession implements LinkOwner, Dated {
   #over = false
 
   /** @param call begun, with the addresses of the client */
-  constructor(call: Call, client: UdpClient, key: string, group: Group, server: StreamServer, side: UdpSide) {
+  constructor(
+    call: Call,
+    client: UdpClient,
+    key: string,
+    target: GroupTarget,
+    server: StreamServer,
+    side: UdpSide,
+  ) {
     this.call = call
     this.client = client
     this.key = key
     this.#server = server
     this.#side = side
-    this.#search = new Search(group, call, server.settings.retry)
+    this.#search = new Search(target, call, server.settings.retry)
     this.#course = new UdpCourse(server.settings, call.startedAt)
   }
 
