@@ -60,6 +60,8 @@ interface Addresses {
 const mostAliases = 8
 /** How soon is asked again for what an old answer stands in for, seconds. */
 const soonTtl = 5
+/** A message holds some thousands of services, and another one as many addresses of each: so many are taken of them. */
+const mostFound = 4096
 /** Seconds that what the system knows itself is good for. */
 const localTtl = 5
 
@@ -134,14 +136,17 @@ export class Work {
     let ttl = srvTtl
     let error: string | undefined
     const found: Found[] = []
-    for (const service of offered) {
+    for (const service of offered.toSorted(inOrder)) {
       const how = targets.get(service.target)!
       if (how.kind === 'failed') ttl = Math.min(ttl, soonTtl)
       if (how.kind === 'failed' || how.kind === 'found')
         error ??= how.error && `${service.target}: ${how.error}`
       if (how.kind !== 'found') continue
       ttl = Math.min(ttl, how.ttl)
-      for (const host of how.addresses) found.push({ host, service })
+      for (const host of how.addresses) {
+        if (found.length < mostFound) found.push({ host, service })
+        else error ??= `more than ${mostFound} addresses`
+      }
     }
     if (found.length > 0) return { kind: 'found', found: sorted(found), ttl, error }
     return error === undefined ? { kind: 'empty' } : { kind: 'failed', error }
@@ -217,6 +222,14 @@ export class Work {
 }
 
 const nowhere = { search: [], ndots: 1 }
+
+/** Those that are to be used first come first, and otherwise by what does not change with the order of an answer. */
+function inOrder(one: Service, other: Service): number {
+  return (
+    one.priority - other.priority ||
+    (one.target < other.target ? -1 : one.target > other.target ? 1 : one.port - other.port)
+  )
+}
 
 /** nginx waits five seconds for a server; a second one is asked sooner here. */
 function askedOf({ servers }: ResolverSpec, system: System): Asked {

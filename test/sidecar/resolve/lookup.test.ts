@@ -262,6 +262,22 @@ test('a service that is listed twice counts as the first in line, whatever the o
   }
 })
 
+test('services without number are not all taken: those in front of the line are', async () => {
+  const name = '_http._tcp.shop.example'
+  const services = Array.from({ length: 300 }, (_, i) =>
+    service(name, 'a.example', 1000 + i, i === 299 ? 1 : 2),
+  )
+  const hosts = Array.from({ length: 2000 }, (_, i) => `10.0.${i >> 8}.${i & 255}`)
+  const bench = new Bench(
+    { [`SRV ${name}`]: services, 'A a.example': address('a.example', ...hosts) },
+    { ipv6: false },
+  )
+  const found = (await bench.look('shop.example', 'http')).split(', ')
+  assert.equal(found.at(-1), 'but more than 4096 addresses')
+  assert.equal(found.length, 4096 + 2)
+  assert.equal(found.filter((text) => text.endsWith(':1299 1/1')).length, 2000)
+})
+
 test('look-ups are counted by what is asked for', async () => {
   const bench = new Bench({ 'A web.example': address('web.example', '10.0.0.1') })
   await bench.look('web.example')
