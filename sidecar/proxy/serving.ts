@@ -46,6 +46,7 @@ export class Serving implements Handler {
 
   constructor(router: Router, env: ServingEnv, counts: ClientCounts) {
     this.#env = env
+    env.tunnels.zonesOf = (exchange) => this.#zones.get(exchange) ?? []
     this.#counts = counts
     this.use(router)
   }

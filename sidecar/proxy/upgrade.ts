@@ -1,31 +1,55 @@
 import type { Socket } from 'node:net'
 import { monotonic } from '../../feedback/clock.ts'
+import { countAttempt, countCall } from '../../feedback/observe-bytes.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { afterReading } from '../net/late.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 import { ClientConnection } from './http1/client-connection.ts'
 
+/** Bytes of tunnels are counted so often while they pass, milliseconds. */
+const countEveryMs = 1000
+
+/** A tunnel in progress. */
+interface OpenTunnel {
+  readonly peer: Peer | undefined
+  /** Counts what has passed so far. */
+  readonly count: () => void
+}
+
 /** Tunnels in progress, so that a drain, or the leave of their peers, can end them. */
 export class Tunnels {
-  readonly #open = new Map<() => void, Peer | undefined>()
+  /** What counts the client's side of an exchange. */
+  zonesOf: (exchange: Exchange) => readonly ServerZone[] = () => []
+  /** By what ends them. */
+  readonly #open = new Map<() => void, OpenTunnel>()
   readonly #counts: ClientCounts
   #graceMs = 0
+  #counting: NodeJS.Timeout | undefined = undefined
 
   constructor(counts: ClientCounts) {
     this.#counts = counts
   }
 
-  /** Registers a tunnel by what ends it, and its peer. @returns takes it back */
-  add(end: () => void, peer: Peer | undefined): () => void {
-    this.#open.set(end, peer)
+  /** Registers a tunnel by what ends it. @returns takes it back */
+  add(end: () => void, { peer, count }: OpenTunnel): () => void {
+    this.#open.set(end, { peer, count })
+    this.#counting ??= setInterval(() => this.#count(), countEveryMs).unref()
     this.#counts.tunnels += 1
     // The peer has left while it was asked.
     if (peer?.dismissed) this.#endLater(end)
     return () => {
       if (this.#open.delete(end)) this.#counts.tunnels -= 1
+      if (this.#open.size > 0) return
+      clearInterval(this.#counting)
+      this.#counting = undefined
     }
+  }
+
+  #count(): void {
+    for (const { count } of this.#open.values()) count()
   }
 
   /** Ends every tunnel in order: FIN to both sides. No frame is put into a protocol that is not looked at. */
@@ -39,7 +63,7 @@ export class Tunnels {
    */
   endOf(gone: readonly Peer[], graceMs: number): void {
     this.#graceMs = graceMs
-    for (const [end, peer] of this.#open) {
+    for (const [end, { peer }] of this.#open) {
       // A reload makes the objects of all peers anew, also of those that stay.
       const is = (one: Peer) => one.name === peer?.name && one.zone.name === peer.zone.name
       if (gone.some(is)) this.#endLater(end)
@@ -78,8 +102,18 @@ export function tunnel(
   const ahead = own.detach()
   const { socket: peer, first } = connection.detach()
   trial.release()
-  const sent = peer.bytesWritten
-  const read = peer.bytesRead
+  const sent = attempt.bytesSent - peer.bytesWritten
+  const received = attempt.bytesReceived - peer.bytesRead
+  const measure = () => {
+    attempt.bytesSent = sent + peer.bytesWritten
+    attempt.bytesReceived = received + peer.bytesRead
+  }
+  const count = () => {
+    measure()
+    countAttempt(attempt)
+    call.bytesSent = exchange.response.bytes + client.bytesWritten - written
+    countCall(call, tunnels.zonesOf(exchange))
+  }
   return new Promise((resolve) => {
     let over = false
     const finish = (idle = false) => {
@@ -87,8 +121,7 @@ export function tunnel(
       over = true
       clearTimeout(timer)
       forget()
-      attempt.bytesSent += peer.bytesWritten - sent
-      attempt.bytesReceived += peer.bytesRead - read
+      measure()
       for (const socket of [client, peer]) {
         // What was written before an orderly end still goes out; a side that takes nothing is not waited for long.
         if (idle) socket.destroy()
@@ -108,12 +141,13 @@ export function tunnel(
       else if (seen) finish(true)
       else afterReading(() => tick(true))
     }
-    const forget = tunnels.add(() => {
+    const end = () => {
       // Both sides get a FIN and what was written before it, then the tunnel is over.
       client.end()
       peer.end()
       setTimeout(() => finish(), 250).unref()
-    }, attempt.peer)
+    }
+    const forget = tunnels.add(end, { peer: attempt.peer, count })
     const pass = (from: Socket, to: Socket, count: (bytes: number) => void) => {
       from.on('data', (chunk: Buffer) => {
         active = monotonic()

@@ -3,7 +3,8 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
-import { dial } from '../support/client.ts'
+import { echo as answerAll, backend } from '../support/backend.ts'
+import { dial, webSocket } from '../support/client.ts'
 import { start } from '../support/sidecar.ts'
 import { echoPeer } from '../support/tcp-peer.ts'
 import { udpClient } from '../support/udp-client.ts'
@@ -18,7 +19,10 @@ interface Data {
 }
 
 interface Tree {
-  readonly http: { readonly upstreams: Upstreams }
+  readonly http: {
+    readonly upstreams: Upstreams
+    readonly server_zones: Readonly<Record<string, { readonly data: Data }>>
+  }
   readonly stream: {
     readonly upstreams: Upstreams
     readonly server_zones: Readonly<Record<string, { readonly data: Data }>>
@@ -32,6 +36,8 @@ type Upstreams = Readonly<
 for (const threads of [1, 2]) {
   test(`bytes of sessions and of long answers are counted while they pass: ${threads} thread(s)`, async () => {
     await using echo = await echoPeer()
+    await using chatty = await backend()
+    chatty.script = answerAll
     await using datagrams = await udpPeer((reply, datagram) => reply(datagram))
     const web = createServer(async (_, response) => {
       response.writeHead(200, { 'Content-Length': 400_000 })
@@ -46,7 +52,11 @@ for (const threads of [1, 2]) {
     const { port } = web.address() as AddressInfo
     await using sidecar = await start(`
       worker_processes ${threads};
-      http { upstream web { zone web 64k; server 127.0.0.1:${port}; }
+      http {
+        upstream chat { zone chat 64k; server ${chatty.address}; }
+        server { listen 127.0.0.1:PORT4; status_zone chat;
+          location / { proxy_pass http://chat; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; } }
+        upstream web { zone web 64k; server 127.0.0.1:${port}; }
         server { listen 127.0.0.1:PORT; location / { proxy_pass http://web; } } }
       stream {
         upstream tcp { zone tcp 64k; server ${echo.address}; }
@@ -59,10 +69,12 @@ for (const threads of [1, 2]) {
       const { tcp, udp } = stream.server_zones
       return {
         web: of(http.upstreams, 'web'),
+        chat: [of(http.upstreams, 'chat').received, http.server_zones['chat']!.data.sent],
         tcp: [of(stream.upstreams, 'tcp'), tcp!.data],
         udp: [of(stream.upstreams, 'udp'), udp!.data],
       }
     }
+    const { client: chat } = await webSocket(sidecar.ports['PORT4']!)
     const both = (bytes: number): Data[] => Array(2).fill({ sent: bytes, received: bytes })
     const answer = fetch(sidecar.url).then((response) => response.bytes())
     const client = await dial(sidecar.ports['PORT2']!)
@@ -73,6 +85,9 @@ for (const threads of [1, 2]) {
       await sender.next()
     }
     await client.inbox.take(100_000)
+    await chat.write('x'.repeat(50_000))
+    await chat.inbox.take(50_000)
+    await until(async () => (await data()).chat.every((bytes) => bytes > 50_000 && bytes < 51_000))
     await until(async () => (await data()).web.received > 100_000)
     await until(async () => (await data()).tcp[1]!.sent === 100_000)
     const meanwhile = await data()
@@ -84,6 +99,10 @@ for (const threads of [1, 2]) {
     await client.inbox.take(17)
     await wait(1200)
     assert.deepEqual((await data()).tcp, both(100_017))
+    assert.ok((await data()).chat.every((bytes) => bytes > 50_000 && bytes < 51_000))
+    chat.end()
+    assert.equal(await chat.closed, 'fin')
+    chat.close()
     await client.write('!')
     await client.inbox.take(1)
     client.end()
@@ -94,6 +113,7 @@ for (const threads of [1, 2]) {
     await sidecar.logged(/"protocol":"UDP"/)
     await until(async () => (await data()).web.received > 400_000)
     const end = await data()
+    assert.ok(end.chat.every((bytes) => bytes > 50_000 && bytes < 51_000))
     assert.deepEqual(end.tcp, both(100_018))
     assert.deepEqual(end.udp, both(10_000))
     assert.ok(end.web.received < 401_000, `${end.web.received}`)
