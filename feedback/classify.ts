@@ -22,6 +22,8 @@ export interface AttemptFacts {
   readonly sent: boolean
   /** Whether any byte of the response came. */
   readonly answered: boolean
+  /** Whether the peer has said that it has not looked at the request. */
+  readonly unseen?: boolean
   /** Whether the request can be sent again in full: without a body, or with one that is still at hand. */
   readonly replayable: boolean
   /** Attempts that are left after this one. */
@@ -112,7 +114,8 @@ function obstacle(policy: RetryPolicy, facts: AttemptFacts): DenialReason | unde
 /** Whether the request may and can be sent once more. One that never left this machine always can. */
 function repeatable(policy: RetryPolicy, facts: AttemptFacts): boolean {
   if (!facts.sent) return true
-  return facts.replayable && (policy.nonIdempotent || !oneShot.has(facts.method))
+  const harmless = facts.unseen === true || policy.nonIdempotent || !oneShot.has(facts.method)
+  return facts.replayable && harmless
 }
 
 /**

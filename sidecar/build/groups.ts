@@ -6,7 +6,7 @@ import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/group.ts'
 import { maxRingPoints, ringPoints } from '../balance/ring.ts'
 import { methodOf, shadowOf } from '../config/check/upstreams.ts'
-import type { HttpBlock, LocationBlock, UpstreamBlock } from '../config/model.ts'
+import type { HttpBlock, IfBlock, LocationBlock, UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
 import { type Forms, type PeerGroup, Pool, type PoolOptions } from '../proxy/pools.ts'
 import { buildGroup } from './balancing.ts'
@@ -154,21 +154,28 @@ export function closeLeaving(leaving: readonly Leaving[]): void {
   }
 }
 
-/** Every authority that a `proxy_pass` without variables names and that is no group. */
+/**
+ * Every authority that a `proxy_pass` or a `grpc_pass` without variables names and that is no group.
+ * @param authorityOf takes one apart; undefined where it has variables
+ */
 export function impliedAuthorities(
   http: HttpBlock,
-  authorityOf: (text: string) => string | undefined,
+  authorityOf: (text: string, grpc: boolean) => string | undefined,
 ): string[] {
   const known = new Set(Object.keys(http.upstreams ?? {}).map((name) => name.toLowerCase()))
   const found = new Set<string>()
-  const note = (text: string | undefined) => {
-    const authority = text === undefined ? undefined : authorityOf(text)
+  const note = (text: string | undefined, grpc: boolean) => {
+    const authority = text === undefined ? undefined : authorityOf(text, grpc)
     if (authority !== undefined && !known.has(authority.toLowerCase())) found.add(authority)
+  }
+  const noteLevel = ({ proxy_pass: url, grpc_pass: address }: LocationBlock | IfBlock) => {
+    note(url, false)
+    note(address, true)
   }
   const walk = (locations: Readonly<Record<string, LocationBlock>> | undefined) => {
     for (const location of Object.values(locations ?? {})) {
-      note(location.proxy_pass)
-      for (const step of location.rewrites ?? []) if ('if' in step) note(step.proxy_pass)
+      noteLevel(location)
+      for (const step of location.rewrites ?? []) if ('if' in step) noteLevel(step)
       walk(location.locations)
     }
   }

@@ -3,6 +3,7 @@ import type { Variables } from '../../feedback/variables.ts'
 import {
   declaredGroups,
   groupMeant,
+  grpcAddress,
   hasVariables,
   locationKey,
   type ProxyAddress,
@@ -17,7 +18,7 @@ import type { AccessLog, Content, ProxyPass, Route } from '../proxy/route.ts'
 import { type ListenServers, Router, type ServerTls, type VirtualServer } from '../proxy/routes.ts'
 import { ServerNames } from '../proxy/server-names.ts'
 import { ScriptBuilder } from './scripts.ts'
-import { type AccessLogSpec, type DefaultRedirect, SettingsBuilder } from './settings.ts'
+import { type AccessLogSpec, type DefaultRedirect, type PeerWay, SettingsBuilder } from './settings.ts'
 import { bytes, patternOf, Texts } from './texts.ts'
 import { buildEngine, type TlsSource } from './tls-server.ts'
 
@@ -194,7 +195,7 @@ class RoutesBuilder {
         continue
       }
       const inner = block.locations && this.#locations(block.locations, level, named)
-      const slashRedirect = block.proxy_pass !== undefined
+      const slashRedirect = passOf(block) !== undefined
       if (kind === 'regex' || kind === 'regex-any-case') {
         const matches = this.#texts.matcher(text, kind === 'regex-any-case')
         entries.push({ kind: 'regex', path, matches, slashRedirect, inner, value })
@@ -208,43 +209,55 @@ class RoutesBuilder {
 
   #route(key: string, path: string, block: model.LocationBlock, level: Level): Route {
     const content = this.#content(block, path)
-    const redirect = defaultRedirect(block.proxy_pass, path)
+    const pass = passOf(block)
+    const redirect = defaultRedirect(pass, path)
     const route: Route = {
       location: key,
-      settings: this.#settings.build(level.settings, zonesOf(level), redirect, passesTls(block.proxy_pass)),
+      settings: this.#settings.build(level.settings, zonesOf(level), redirect, wayOf(pass)),
       content,
       // An `if` without a proxy_pass does what the location does, under its own settings.
-      script: this.#scripts.location(block.rewrites ?? [], (inside) => ({
-        location: key,
-        settings: this.#settings.build(
-          [...level.settings, inside],
-          zonesOf(level),
-          inside.proxy_pass === undefined ? redirect : defaultRedirect(inside.proxy_pass, path),
-          passesTls(inside.proxy_pass ?? block.proxy_pass),
-        ),
-        content: inside.proxy_pass === undefined ? content : this.#proxy(inside.proxy_pass, path),
-        script: undefined,
-      })),
+      script: this.#scripts.location(block.rewrites ?? [], (inside) => {
+        const own = passOf(inside)
+        return {
+          location: key,
+          settings: this.#settings.build(
+            [...level.settings, inside],
+            zonesOf(level),
+            own === undefined ? redirect : defaultRedirect(own, path),
+            wayOf(own ?? pass),
+          ),
+          content: own === undefined ? content : this.#proxy(own, path),
+          script: undefined,
+        }
+      }),
     }
     this.#env.onRoute?.(route, block, level.server)
     return route
   }
 
   #content(block: model.LocationBlock, path: string): Content {
-    if (block.proxy_pass !== undefined) return this.#proxy(block.proxy_pass, path)
+    const pass = passOf(block)
+    if (pass !== undefined) return this.#proxy(pass, path)
     if (block.api !== undefined) return { kind: 'api', path: block.api }
     if (block.prometheus !== undefined) return { kind: 'prometheus', template: block.prometheus }
     return { kind: 'none' }
   }
 
-  #proxy(url: string, path: string): Content {
-    return { kind: 'proxy', pass: this.#pass(url, path) }
+  #proxy(pass: Pass, path: string): Content {
+    return { kind: 'proxy', pass: this.#pass(pass, path) }
   }
 
-  #pass(url: string, path: string): ProxyPass {
+  #pass({ url, parse }: Pass, path: string): ProxyPass {
     if (!hasVariables(url)) {
-      const address = proxyAddress(bytes(url))
+      const address = parse(bytes(url))
       return fixedPass(address, this.#group(address), path)
+    }
+    const parsed = (text: string) => {
+      try {
+        return parse(text)
+      } catch {
+        return undefined
+      }
     }
     return variablePass(this.#texts.compile(url), parsed, (address) => this.#group(address))
   }
@@ -258,22 +271,29 @@ function zonesOf({ zones }: Level): ServerZone[] {
   return [zones.server, zones.location].filter((zone) => zone !== undefined)
 }
 
-/** Whether TLS may have to be spoken with the peers of a `proxy_pass`. */
-function passesTls(url: string | undefined): boolean {
-  return url !== undefined && (hasVariables(url) || proxyAddress(url).secure)
+/** A `proxy_pass` or a `grpc_pass`. */
+interface Pass {
+  readonly url: string
+  readonly grpc: boolean
+  parse(text: string): ProxyAddress
 }
 
-function parsed(url: string): ProxyAddress | undefined {
-  try {
-    return proxyAddress(url)
-  } catch {
-    return undefined
-  }
+function passOf(block: model.LocationBlock | model.IfBlock): Pass | undefined {
+  const { proxy_pass: url, grpc_pass: address } = block
+  if (url !== undefined) return { url, grpc: false, parse: proxyAddress }
+  return address === undefined ? undefined : { url: address, grpc: true, parse: grpcAddress }
+}
+
+function wayOf(pass: Pass | undefined): PeerWay | undefined {
+  if (pass === undefined) return undefined
+  const { url, grpc, parse } = pass
+  return { secure: hasVariables(url) || parse(url).secure, grpc }
 }
 
 /** `proxy_redirect default` undoes what proxy_pass does to paths. */
-function defaultRedirect(url: string | undefined, path: string): DefaultRedirect | undefined {
-  if (url === undefined || hasVariables(url)) return undefined
+function defaultRedirect(pass: Pass | undefined, path: string): DefaultRedirect | undefined {
+  if (pass === undefined || pass.grpc || hasVariables(pass.url)) return undefined
+  const { url } = pass
   const { uri } = proxyAddress(url)
   return uri === undefined ? { from: bytes(`${url}/`), to: '/' } : { from: bytes(url), to: path }
 }

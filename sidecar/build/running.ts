@@ -6,7 +6,14 @@ import { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { Template } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
-import { declaredGroups, groupMeant, hasVariables, listenAddress, proxyAddress } from '../config/address.ts'
+import {
+  declaredGroups,
+  groupMeant,
+  grpcAddress,
+  hasVariables,
+  listenAddress,
+  proxyAddress,
+} from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
 import { type Membership, noMembership } from '../membership.ts'
@@ -90,8 +97,8 @@ export async function prepare(
 ): Promise<Prepared> {
   const http = loaded.model.http ?? {}
   const declared = declaredGroups(http)
-  const implied = impliedAuthorities(http, (text) =>
-    hasVariables(text) ? undefined : groupMeant(proxyAddress(text), declared),
+  const implied = impliedAuthorities(http, (text, grpc) =>
+    hasVariables(text) ? undefined : groupMeant((grpc ? grpcAddress : proxyAddress)(text), declared),
   )
   const stream = loaded.model.stream ?? {}
   const fleet = loaded.model.fleet !== undefined

@@ -21,6 +21,14 @@ export interface AccessLogSpec {
 /** Finds the value of a key: that of the innermost level that has it. */
 type Find = <K extends keyof model.Settings>(key: K) => model.Settings[K] | undefined
 
+/** How the peers of a location are spoken to. */
+export interface PeerWay {
+  /** Whether TLS may have to be. */
+  readonly secure: boolean
+  /** By `grpc_pass`: what is said of peers is then `grpc_…` and not `proxy_…`. */
+  readonly grpc: boolean
+}
+
 /** What `proxy_redirect default` stands for at a level; undefined: nothing, since it has no fixed proxy_pass. */
 export interface DefaultRedirect {
   readonly from: string
@@ -53,26 +61,28 @@ export class SettingsBuilder {
   /**
    * @param levels from the outermost to the innermost; a key that a level has hides that of the outer ones as a whole
    * @param zones what the location is counted in
-   * @param secure whether TLS may have to be spoken with its peers
+   * @param way how its peers are spoken to
    */
   build(
     levels: readonly model.Settings[],
     zones: readonly ServerZone[],
     defaultRedirect: DefaultRedirect | undefined,
-    secure = false,
+    { secure, grpc }: PeerWay = { secure: false, grpc: false },
   ): Settings {
     const find: Find = (key) => levels.findLast((level) => level[key] !== undefined)?.[key]
+    const peer = grpc ? twins(find) : find
+    const http2Peer = grpc || peer('proxy_http_version') === '2'
     const { compile } = this.#texts
     const d = defaultSettings
-    const setHeaders = (find('proxy_set_header') ?? []).map(({ name, value }) => ({
+    const setHeaders = (peer('proxy_set_header') ?? []).map(({ name, value }) => ({
       name,
       lower: name.toLowerCase(),
       value: compile(value),
       written: value,
     }))
-    const buffers = find('proxy_buffers')
-    const method = find('proxy_method')
-    const setBody = find('proxy_set_body')
+    const buffers = peer('proxy_buffers')
+    const method = peer('proxy_method')
+    const setBody = peer('proxy_set_body')
     const explain = find('explain_header')
     return {
       clientMaxBodySize: size(find('client_max_body_size'), d.clientMaxBodySize),
@@ -80,27 +90,30 @@ export class SettingsBuilder {
       sendTimeout: ms(find('send_timeout'), d.sendTimeout),
       keepaliveTimeout: ms(find('keepalive_timeout')?.timeout, d.keepaliveTimeout),
       keepaliveRequests: find('keepalive_requests') ?? d.keepaliveRequests,
-      connectTimeout: ms(find('proxy_connect_timeout'), d.connectTimeout),
-      peerTls: secure ? this.#peerTls(levels) : undefined,
-      proxySendTimeout: ms(find('proxy_send_timeout'), d.proxySendTimeout),
-      readTimeout: ms(find('proxy_read_timeout'), d.readTimeout),
-      retry: retryPolicy(find),
-      buffering: find('proxy_buffering') ?? d.buffering,
-      bufferSize: size(find('proxy_buffer_size'), d.bufferSize),
+      connectTimeout: ms(peer('proxy_connect_timeout'), d.connectTimeout),
+      peerTls: secure ? this.#peerTls(levels, grpc ? 'grpc_ssl_' : 'proxy_ssl_', http2Peer) : undefined,
+      http2Peer,
+      grpc,
+      proxySendTimeout: ms(peer('proxy_send_timeout'), d.proxySendTimeout),
+      readTimeout: ms(peer('proxy_read_timeout'), d.readTimeout),
+      retry: retryPolicy(peer),
+      // Messages of a call go on as they come, both ways.
+      buffering: !grpc && (find('proxy_buffering') ?? d.buffering),
+      bufferSize: size(peer('proxy_buffer_size'), d.bufferSize),
       buffers: buffers ? buffers.number * size(buffers.size, 0) : d.buffers,
-      requestBuffering: find('proxy_request_buffering') ?? d.requestBuffering,
-      replayBuffer: size(find('proxy_replay_buffer'), d.replayBuffer),
+      requestBuffering: !grpc && (find('proxy_request_buffering') ?? d.requestBuffering),
+      replayBuffer: size(peer('proxy_replay_buffer'), d.replayBuffer),
       method: method === undefined ? undefined : compile(method),
       setBody: setBody === undefined ? undefined : compile(setBody),
-      passRequestHeaders: find('proxy_pass_request_headers') ?? d.passRequestHeaders,
-      passRequestBody: find('proxy_pass_request_body') ?? d.passRequestBody,
-      ignoreClientAbort: find('proxy_ignore_client_abort') ?? d.ignoreClientAbort,
-      interceptErrors: find('proxy_intercept_errors') ?? d.interceptErrors,
+      passRequestHeaders: peer('proxy_pass_request_headers') ?? d.passRequestHeaders,
+      passRequestBody: peer('proxy_pass_request_body') ?? d.passRequestBody,
+      ignoreClientAbort: peer('proxy_ignore_client_abort') ?? d.ignoreClientAbort,
+      interceptErrors: peer('proxy_intercept_errors') ?? d.interceptErrors,
       setHeaders,
       setHeaderNames: new Set(setHeaders.map(({ lower }) => lower)),
-      closePeer: find('proxy_http_version') === '1.0',
-      hideHeaders: hidden(find),
-      redirect: compileRedirect(this.#redirects(find('proxy_redirect') ?? ['default'], defaultRedirect)),
+      closePeer: peer('proxy_http_version') === '1.0',
+      hideHeaders: hidden(peer),
+      redirect: compileRedirect(this.#redirects(peer('proxy_redirect') ?? ['default'], defaultRedirect)),
       addHeaders: (find('add_header') ?? []).map(({ name, value, always }) => ({
         name,
         lower: name.toLowerCase(),
@@ -118,12 +131,16 @@ export class SettingsBuilder {
     }
   }
 
-  #peerTls(levels: readonly model.Settings[]): PeerTls | undefined {
+  #peerTls(
+    levels: readonly model.Settings[],
+    prefix: 'proxy_ssl_' | 'grpc_ssl_',
+    http2: boolean,
+  ): PeerTls | undefined {
     if (this.#files === undefined) return undefined
-    const tls = new PeerLevels('proxy_ssl_', levels)
+    const tls = new PeerLevels(prefix, levels)
     const name = tls.find('name')
     return {
-      engine: buildPeerEngine(tls, [], this.#files),
+      engine: buildPeerEngine(tls, http2 ? ['h2'] : [], this.#files),
       name: name === undefined ? undefined : this.#texts.compile(name),
     }
   }
@@ -194,6 +211,12 @@ export class SettingsBuilder {
     }
     return take
   }
+}
+
+/** Finds for each `proxy_…` what `grpc_…` says; there is not one for all of them. */
+function twins(find: Find): Find {
+  // Twins are of one type, but for more words of `grpc_next_upstream`.
+  return (key) => find(key.replace(/^proxy_/, 'grpc_') as typeof key)
 }
 
 /** Where `access_log` stands nowhere. */

@@ -3,14 +3,10 @@ import { countAttempt } from '../../feedback/observe-bytes.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { BodyFault, RequestBody } from './body.ts'
-import {
-  type Connecting,
-  type Connection,
-  type ConnectionTls,
-  type ExchangeEvents,
-  openConnection,
-} from './http1/connection.ts'
+import { type Connecting, type Connection, type ConnectionTls, openConnection } from './http1/connection.ts'
 import type { HeadFault, ResponseHead } from './http1/head.ts'
+import { laneOf, type PeerSessions } from './http2-peer/sessions.ts'
+import { PeerStream, type StreamEvents } from './http2-peer/stream.ts'
 import {
   bodyFailure,
   connectFailure,
@@ -44,28 +40,33 @@ export interface TryOptions {
   readonly upgrade: boolean
   /** Speaks TLS on a fresh connection; undefined: nobody does. */
   readonly tls: ConnectionTls | undefined
+  /** Sessions of HTTP/2 to ask on; undefined: the peer speaks HTTP/1.1. */
+  readonly http2: PeerSessions | undefined
   /** Told of 1xx answers. */
   readonly interim: (status: number, headers: string[]) => void
 }
 
 /**
- * One try of a request on one connection: connect or reuse, write, wait for the head, then hand the body on.
+ * One try of a request, on one connection or one stream of HTTP/2: connect or reuse, write, wait for the head, then
+ * hand the body on.
  * A peer's failure is a value here and never an exception.
  */
-export class Try implements ExchangeEvents, Waiting {
+export class Try implements StreamEvents, Waiting {
   readonly attempt: Attempt
   /** Whether any byte of the request was handed to an open connection. */
   sent = false
   /** Whether the whole request was. */
   sentAll = false
+  /** Whether the peer has said that it has not looked at it. */
+  unseen = false
   /** The whole answer came, and the connection can be kept. */
   finished = false
   #options: TryOptions
-  #connection: Connection | undefined = undefined
+  #link: Connection | PeerStream | undefined = undefined
+  #again = false
   #connecting: Connecting | undefined = undefined
   #head = ''
   #body: RequestBody | Buffer | undefined = undefined
-  #chunked = false
   #settle: ((result: TryResult) => void) | undefined = undefined
   #over = false
   #answered: ResponseHead | undefined = undefined
@@ -91,49 +92,60 @@ export class Try implements ExchangeEvents, Waiting {
     return this.#options.tls?.name.lane
   }
 
+  /** Undefined for a stream of HTTP/2, too. */
   get connection(): Connection | undefined {
-    return this.#connection
+    return this.#link instanceof PeerStream ? undefined : this.#link
+  }
+
+  /** Whether any byte of the answer has come. */
+  get answered(): boolean {
+    return this.#link?.answered ?? false
   }
 
   /**
    * Sends the request.
    * @param reused an idle connection to the peer; undefined opens one
    * @param head request line and headers with the final empty line, latin1
+   * @param again whether it goes to the same peer once more
    */
   start(
     peer: Peer,
     reused: Connection | undefined,
     head: string,
     body: RequestBody | Buffer | undefined,
+    again = false,
   ): Promise<TryResult> {
     this.#head = head
     this.#body = body
-    this.#chunked = body !== undefined && !Buffer.isBuffer(body) && body.length === undefined
+    this.#again = again
     return new Promise((resolve) => {
       this.#settle = resolve
-      if (reused) {
+      const { http2, tls, connectTimeout } = this.#options
+      const link =
+        http2 === undefined || again ? reused : http2.take(laneOf(peer.name, tls), this.attempt.startedAt)
+      if (link) {
         this.attempt.reused = true
         this.attempt.connectMs = 0
-        this.#write(reused)
+        this.#write(link)
         return
       }
-      this.#timer.arm('connect', this.#options.connectTimeout)
-      this.#connecting = openConnection(
-        peer.address,
-        peer.name,
-        (result) => {
-          this.#connecting = undefined
-          if (this.#over) return
-          if (result instanceof Error) {
-            this.#fail(connectFailure(result))
-            return
-          }
-          this.attempt.connectMs = monotonic() - this.attempt.startedAt
-          this.#write(result)
-        },
-        this.#options.tls,
-      )
+      this.#timer.arm('connect', connectTimeout)
+      this.#connecting =
+        http2 === undefined
+          ? openConnection(peer.address, peer.name, (result) => this.#opened(result), tls)
+          : http2.open(peer, tls, (result) => this.#opened(result))
     })
+  }
+
+  #opened(result: Connection | PeerStream | NodeJS.ErrnoException): void {
+    this.#connecting = undefined
+    if (this.#over) return
+    if (result instanceof Error) {
+      this.#fail(connectFailure(result))
+      return
+    }
+    this.attempt.connectMs = monotonic() - this.attempt.startedAt
+    this.#write(result)
   }
 
   /** Takes the body: what has come already, then what comes. */
@@ -153,26 +165,26 @@ export class Try implements ExchangeEvents, Waiting {
   pause(): void {
     if (this.#over || this.finished) return
     this.#paused = true
-    this.#connection?.socket.pause()
+    this.#link?.pause()
   }
 
   resume(): void {
     if (this.#over || this.finished || !this.#paused) return
     this.#paused = false
     this.#timer.mark()
-    this.#connection?.socket.resume()
+    this.#link?.resume()
   }
 
   /** Gives up: nobody wants the answer. Closes the connection; no result follows. */
   abandon(): void {
     this.#close()
-    this.#connection?.destroy()
+    this.#link?.destroy()
   }
 
   /** The connection has been taken over by a tunnel: the try has no more to do with it. */
   release(): void {
     this.#close()
-    this.#connection = undefined
+    this.#link = undefined
   }
 
   /** Ends a try whose head has settled it (it goes on to another peer, or a local page stands in). */
@@ -231,9 +243,16 @@ export class Try implements ExchangeEvents, Waiting {
 
   lost(error: NodeJS.ErrnoException | undefined): void {
     if (this.#answered) this.#fail(failure('error', 'body_cut', lostDetail(error)))
-    else if (this.attempt.reused && !this.#connection?.answered)
+    else if (this.attempt.reused && this.#link?.untouched)
       this.#fail(failure('stale', 'stale', lostDetail(error)))
     else this.#fail(lostFailure(error))
+  }
+
+  refused(detail: string): void {
+    this.unseen = true
+    // It may come of a session that was just closing; the second time it is the peer that will not have it.
+    if (this.#again) this.#fail(failure('error', 'refused', detail))
+    else this.#fail(failure('stale', 'stale', detail))
   }
 
   drain(): void {
@@ -246,19 +265,10 @@ export class Try implements ExchangeEvents, Waiting {
   // What the request body tells.
 
   write(chunk: Buffer): boolean {
-    const connection = this.#connection
-    if (this.#over || !connection) return false
+    const link = this.#link
+    if (this.#over || !link) return false
     if (chunk.length === 0) return true
-    let more: boolean
-    if (this.#chunked) {
-      connection.socket.cork()
-      connection.write(`${chunk.length.toString(16)}\r\n`)
-      connection.write(chunk)
-      more = connection.write('\r\n')
-      connection.socket.uncork()
-    } else {
-      more = connection.write(chunk)
-    }
+    const more = link.write(chunk)
     this.#timer.mark()
     if (!more && !this.#answered) this.#timer.arm('send', this.#options.sendTimeout)
     return more
@@ -275,39 +285,40 @@ export class Try implements ExchangeEvents, Waiting {
     this.#fail(failure)
   }
 
-  #write(connection: Connection): void {
-    this.#connection = connection
-    this.#sentBefore = connection.socket.bytesWritten
-    this.#readBefore = connection.socket.bytesRead
-    connection.begin(this, this.#options, this.#options.maxHead)
+  #write(link: Connection | PeerStream): void {
+    this.#link = link
+    this.#sentBefore = link.bytesWritten
+    this.#readBefore = link.bytesRead
+    link.begin(this, this.#options, this.#options.maxHead)
     this.#timer.arm('read', this.#options.readTimeout)
     this.sent = true
     const body = this.#body
     if (body === undefined) {
-      connection.write(this.#head)
+      link.send(this.#head, 'none')
       this.sentAll = true
-    } else if (Buffer.isBuffer(body)) {
-      connection.socket.cork()
-      connection.write(this.#head)
-      if (body.length > 0 && !connection.write(body)) this.#timer.arm('send', this.#options.sendTimeout)
-      connection.socket.uncork()
+      return
+    }
+    link.cork()
+    if (Buffer.isBuffer(body)) {
+      link.send(this.#head, body.length === 0 ? 'none' : 'plain')
+      if (body.length > 0 && !link.write(body)) this.#timer.arm('send', this.#options.sendTimeout)
       this.sentAll = true
+      link.finish()
     } else {
-      connection.socket.cork()
-      connection.write(this.#head)
+      link.send(this.#head, body.length === undefined ? 'chunked' : 'plain')
       body.attach({
         write: (chunk) => this.write(chunk),
         end: () => this.#endBody(),
         broken: (why) => this.broken(why),
       })
-      connection.socket.uncork()
     }
+    link.uncork()
   }
 
   #endBody(): void {
-    if (this.#over || !this.#connection) return
+    if (this.#over || !this.#link) return
     this.sentAll = true
-    if (this.#chunked) this.#connection.write('0\r\n\r\n')
+    this.#link.finish()
     this.#timer.mark()
   }
 
@@ -321,6 +332,7 @@ export class Try implements ExchangeEvents, Waiting {
   }
 
   late(phase: Phase): void {
+    if (this.#link instanceof PeerStream) this.#link.late()
     if (phase === 'connect') this.#fail(failure('timeout', 'timeout_connect', 'connect timed out'))
     else if (this.#answered) this.#fail(failure('timeout', 'body_timeout', 'no more of the body came'))
     else if (phase === 'send') this.#fail(failure('timeout', 'timeout_send', 'peer takes no more'))
@@ -330,7 +342,7 @@ export class Try implements ExchangeEvents, Waiting {
   #fail(failed: TryFailure): void {
     if (this.#over) return
     this.#close()
-    this.#connection?.destroy()
+    this.#link?.destroy()
     if (!this.#answered) this.#resolve(failed)
     else if (this.#sink) this.#sink.cut(failed)
     else this.#earlyCut = failed
@@ -352,9 +364,9 @@ export class Try implements ExchangeEvents, Waiting {
   }
 
   #count(): void {
-    const socket = this.#connection?.socket
-    if (!socket || this.finished) return
-    this.attempt.bytesSent = socket.bytesWritten - this.#sentBefore
-    this.attempt.bytesReceived = socket.bytesRead - this.#readBefore
+    const link = this.#link
+    if (!link || this.finished) return
+    this.attempt.bytesSent = link.bytesWritten - this.#sentBefore
+    this.attempt.bytesReceived = link.bytesRead - this.#readBefore
   }
 }

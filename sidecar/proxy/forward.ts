@@ -66,7 +66,8 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
     method: settings.method?.(call) || call.method,
     target: pass.requestTarget(call),
     framing: bodyFraming(exchange, prepared.body),
-    upgrade: exchange.upgrade,
+    // HTTP/2 has no way to leave for another protocol.
+    upgrade: exchange.upgrade && !settings.http2Peer,
   })
   if (!head) return { kind: 'refused', status: 400 }
   return new Run(exchange, group, head, prepared.body, env, peerTls(call, settings, target)).run()
@@ -194,6 +195,7 @@ class Run {
       maxHead: settings.bufferSize,
       method: this.#head.method,
       upgrade: this.#head.upgrade,
+      http2: settings.http2Peer ? this.#group.pool.sessions : undefined,
       tls: tls && { engine: tls.engine, name: tls.engine.lane(peer!.name, tls.name) },
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
@@ -210,16 +212,17 @@ class Run {
     const peer = attempt.peer!
     const head = `${this.#head.text}${tracing?.attempt(call, attempt, this.#head) ?? ''}\r\n`
     const { pool } = this.#group
-    if (!fresh && !safe.has(call.method) && pool.rested(peer, attempt.startedAt, trial.lane) >= longRest) {
+    const keeps = !fresh && !settings.http2Peer
+    if (keeps && !safe.has(call.method) && pool.rested(peer, attempt.startedAt, trial.lane) >= longRest) {
       // Its peer may have closed it: what should not be sent twice is sent once that would be known.
       await new Promise<void>((resolve) => afterReading(resolve))
       if (this.#exchange.gone && !settings.ignoreClientAbort) return clientLeft
     }
-    const reused = fresh ? undefined : pool.take(peer, attempt.startedAt, trial.lane)
+    const reused = !keeps ? undefined : pool.take(peer, attempt.startedAt, trial.lane)
     const stay = this.#exchange.onLeave(() => {
       if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
     })
-    const result = await trial.start(peer, reused, head, this.#body)
+    const result = await trial.start(peer, reused, head, this.#body, fresh)
     stay()
     return result
   }
@@ -246,7 +249,8 @@ class Run {
       {
         method: exchange.call.method,
         sent: trial.sent,
-        answered: trial.connection?.answered ?? false,
+        answered: trial.answered,
+        unseen: trial.unseen,
         replayable: body === undefined || Buffer.isBuffer(body) || body.replayable,
         triesLeft: this.#triesLeft,
         elapsedMs: now - (this.#firstAt ?? now),

@@ -5,6 +5,7 @@ import type { Zone } from '../../feedback/zone.ts'
 import type { Group } from '../balance/group.ts'
 import type { Queue } from '../balance/queue.ts'
 import type { Connection } from './http1/connection.ts'
+import { type Keeping, PeerSessions } from './http2-peer/sessions.ts'
 
 /** What `keepalive` and its kin say of a group. */
 export interface PoolOptions {
@@ -48,7 +49,7 @@ export function latest(group: PeerGroup): PeerGroup {
  * The idle connections of one group: taken after a peer was chosen, by its address, the most recent first; when
  * full, the one that has been idle longest closes (as in nginx's upstream keepalive module).
  */
-export class Pool {
+export class Pool implements Keeping {
   #options: PoolOptions
   #zone: Zone
   /** By lane, the most recent last. */
@@ -58,6 +59,7 @@ export class Pool {
   /** Addresses that have left the group and may have connections in use, the first to leave first. */
   readonly #left = new Set<string>()
   #sweeper: NodeJS.Timeout | undefined = undefined
+  #sessions: PeerSessions | undefined = undefined
 
   constructor(zone: Zone, options: PoolOptions) {
     this.#zone = zone
@@ -68,6 +70,17 @@ export class Pool {
   configure(options: PoolOptions): void {
     this.#options = options
     this.#shrink()
+    this.#sessions?.shrink()
+  }
+
+  get options(): PoolOptions {
+    return this.#options
+  }
+
+  /** The sessions with those of its peers that speak HTTP/2. */
+  get sessions(): PeerSessions {
+    this.#sessions ??= new PeerSessions(this)
+    return this.#sessions
   }
 
   get size(): number {
@@ -100,8 +113,7 @@ export class Pool {
   put(connection: Connection, now: number): void {
     const { keepalive, requests, time } = this.#options
     const worn = connection.requests >= requests || now - connection.openedAt >= time
-    const left = this.#left.size > 0 && this.#left.has(connection.key)
-    if (keepalive === 0 || worn || left || !connection.usable || connection.dirty) {
+    if (keepalive === 0 || worn || this.left(connection.key) || !connection.usable || connection.dirty) {
       connection.destroy()
       return
     }
@@ -111,7 +123,7 @@ export class Pool {
     if (stack) stack.push(connection)
     else this.#idle.set(connection.lane, [connection])
     this.#order.add(connection)
-    this.#count(1)
+    this.count(1)
     this.#shrink()
     this.#sweeper ??= setInterval(() => this.#sweep(), 1000).unref()
   }
@@ -123,6 +135,12 @@ export class Pool {
     if (this.#left.size > mostLeft)
       for (const oldest of this.#left.values().take(1)) this.#left.delete(oldest)
     this.close(name)
+    this.#sessions?.leave(name)
+  }
+
+  /** Whether the peer of this address has left the group. */
+  left(key: string): boolean {
+    return this.#left.size > 0 && this.#left.has(key)
   }
 
   /** These are in the group, whoever had left it before. */
@@ -153,7 +171,7 @@ export class Pool {
       if (at >= 0) stack.splice(at, 1)
       if (stack.length === 0) this.#idle.delete(connection.lane)
     }
-    this.#count(-1)
+    this.count(-1)
   }
 
   #shrink(): void {
@@ -179,7 +197,8 @@ export class Pool {
     }
   }
 
-  #count(change: 1 | -1): void {
+  /** As many connections more are kept that rest. */
+  count(change: 1 | -1): void {
     this.#zone.enter()
     holdGroup(this.#zone, 'keepalive', change)
     this.#zone.leave()

@@ -79,6 +79,10 @@ export interface Settings {
   readonly connectTimeout: number
   /** How TLS is spoken with peers; undefined where it is not. */
   readonly peerTls: PeerTls | undefined
+  /** Whether peers are spoken to by HTTP/2. */
+  readonly http2Peer: boolean
+  /** Whether it is calls of gRPC that are passed. */
+  readonly grpc: boolean
   readonly proxySendTimeout: number
   readonly readTimeout: number
   readonly retry: RetryPolicy

@@ -23,6 +23,8 @@ export const defaultSettings: Settings = {
   keepaliveRequests: 1000,
   connectTimeout: 60_000,
   peerTls: undefined,
+  http2Peer: false,
+  grpc: false,
   proxySendTimeout: 60_000,
   readTimeout: 60_000,
   retry: {

@@ -1,0 +1,248 @@
+import { type ClientHttp2Stream, constants } from 'node:http2'
+import type { ExchangeEvents } from '../http1/connection.ts'
+import type { HeadContext } from '../http1/head.ts'
+import { ownFields, requestFields, textLength } from './fields.ts'
+
+/** What a stream tells the exchange that runs on it. */
+export interface StreamEvents extends ExchangeEvents {
+  /** The peer has not looked at the request, and says so: it can be sent again whatever it asks for. */
+  refused(detail: string): void
+}
+
+/** The session that a stream is of. */
+export interface StreamHome {
+  /** `http` or `https`. */
+  readonly scheme: string
+  /** Whether its connection is gone. */
+  readonly lost: boolean
+  /** What it was lost by; undefined where the peer closed it in order. */
+  readonly failed: NodeJS.ErrnoException | undefined
+  /** Bytes that have come on its connection. */
+  readonly bytesRead: number
+  /** @param endStream whether no body follows @throws where the session takes none */
+  request(fields: string[], endStream: boolean): ClientHttp2Stream
+  /** Whether the peer has said that it looks at no stream of this number. */
+  unseen(id: number | undefined): boolean
+  /** Something has come. */
+  mark(): void
+  /** The peer lets itself be waited for too long: is it still there? */
+  doubt(): void
+  /** A stream is over. */
+  freed(): void
+}
+
+const { NGHTTP2_CANCEL, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_REFUSED_STREAM } = constants
+
+/** Error codes of RFC 9113 section 7 in words. */
+const codeNames: ReadonlyMap<number, string> = new Map(
+  Object.entries(constants).flatMap(([name, code]) => {
+    const error =
+      /^NGHTTP2_(NO_ERROR|.*_ERROR|REFUSED_STREAM|CANCEL|STREAM_CLOSED|ENHANCE_YOUR_CALM|.*_TIMEOUT|INADEQUATE_SECURITY|HTTP_1_1_REQUIRED)$/.exec(
+        name,
+      )
+    return error && typeof code === 'number' && code >= 0 ? [[code, error[1]!] as const] : []
+  }),
+)
+
+/** One request and its response on a session: what a connection of HTTP/1.1 is to one exchange. */
+export class PeerStream {
+  /** Whether its session was opened for it. */
+  readonly fresh: boolean
+  /** Whether the peer has sent any part of the response. */
+  answered = false
+  /** Heads counted as the text that they would be. */
+  bytesWritten = 0
+  bytesRead = 0
+  readonly #home: StreamHome
+  #events: StreamEvents | undefined = undefined
+  #maxHead = 0
+  #stream: ClientHttp2Stream | undefined = undefined
+  #error: NodeJS.ErrnoException | undefined = undefined
+  /** The head has been told of. */
+  #headed = false
+  #finished = false
+  #over = false
+  #readBefore = 0
+  #trailers: string[] | undefined = undefined
+
+  constructor(home: StreamHome, fresh: boolean) {
+    this.#home = home
+    this.fresh = fresh
+  }
+
+  /** Whether nothing at all has come on the session since the exchange began: the request may never have arrived. */
+  get untouched(): boolean {
+    return !this.answered && this.#home.bytesRead === this.#readBefore
+  }
+
+  /** What comes from now on is told of. */
+  begin(events: StreamEvents, _context: HeadContext, maxHead: number): void {
+    this.#events = events
+    this.#maxHead = maxHead
+  }
+
+  /**
+   * Begins the request.
+   * @param head as HTTP/1.1 has it: see `requestFields`
+   * @param body whether a body follows: how it would be framed there
+   */
+  send(head: string, body: 'none' | 'plain' | 'chunked'): void {
+    this.#readBefore = this.#home.bytesRead
+    this.#finished = body === 'none'
+    this.bytesWritten += head.length
+    let stream: ClientHttp2Stream
+    try {
+      stream = this.#home.request(requestFields(head, this.#home.scheme), this.#finished)
+    } catch (error) {
+      this.#error = error as NodeJS.ErrnoException
+      // Whoever begins does not expect an end before it has begun.
+      process.nextTick(() => this.#closed())
+      return
+    }
+    this.#stream = stream
+    stream.on('headers', (_, __, raw: string[]) => this.#interim(raw))
+    stream.on('response', (_, __, raw: string[]) => this.#head(raw))
+    stream.on('data', (chunk: Buffer) => this.#data(chunk))
+    stream.on('trailers', (_, __, raw: string[]) => this.#trail(raw))
+    stream.on('end', () => this.#ended())
+    stream.on('drain', () => this.#events?.drain())
+    stream.on('error', (error) => {
+      this.#error = error
+    })
+    stream.on('close', () => this.#closed())
+  }
+
+  /** @returns false when no more should be written until `drain` */
+  write(data: Buffer): boolean {
+    const stream = this.#stream
+    if (stream === undefined || !stream.writable) return false
+    this.bytesWritten += data.length
+    return stream.write(data)
+  }
+
+  /** The request is whole. */
+  finish(): void {
+    if (this.#finished) return
+    this.#finished = true
+    this.#stream?.end()
+  }
+
+  pause(): void {
+    this.#stream?.pause()
+  }
+
+  resume(): void {
+    this.#stream?.resume()
+  }
+
+  /** Parts go out as they come. */
+  cork(): void {
+    this.#stream?.cork()
+  }
+
+  uncork(): void {
+    this.#stream?.uncork()
+  }
+
+  /** The peer's time is over: whether it is there at all is to be found out for the streams after this one. */
+  late(): void {
+    if (this.#home.bytesRead === this.#readBefore) this.#home.doubt()
+  }
+
+  /** Ends it at once, the peer is told so; the exchange hears no more. */
+  destroy(): void {
+    this.#events = undefined
+    const stream = this.#stream
+    if (stream === undefined) this.#free()
+    else if (!stream.closed) stream.close(NGHTTP2_CANCEL)
+  }
+
+  // What the session's side tells.
+
+  #interim(raw: string[]): void {
+    this.#touch(raw)
+    this.#events?.interim(statusOf(raw), ownFields(raw))
+  }
+
+  #head(raw: string[]): void {
+    this.#touch(raw)
+    const events = this.#events
+    if (events === undefined || this.#headed) return
+    const headers = ownFields(raw)
+    if (textLength(headers) > this.#maxHead) {
+      this.destroy()
+      events.fault({ reason: 'header_overflow', detail: 'response head is too large' })
+      return
+    }
+    this.#headed = true
+    // How the body ends is the protocol's matter, and no connection is kept for the sake of one stream.
+    const head = { headers, framing: 'close', bodyLength: 0, persistent: false } as const
+    events.head({ status: statusOf(raw), reasonPhrase: '', ...head })
+  }
+
+  #data(chunk: Buffer): void {
+    this.bytesRead += chunk.length
+    const events = this.#events
+    if (events === undefined) return
+    this.#home.mark()
+    events.activity()
+    events.data(chunk)
+  }
+
+  #trail(raw: string[]): void {
+    this.#touch(raw)
+    this.#trailers = ownFields(raw)
+  }
+
+  #ended(): void {
+    const events = this.#events
+    if (events === undefined || !this.#headed) return
+    this.#events = undefined
+    events.end(this.#trailers)
+    // An answer that is whole makes the rest of the request needless.
+    if (!this.#finished) this.#stream?.close(NGHTTP2_CANCEL)
+  }
+
+  #closed(): void {
+    this.#free()
+    const events = this.#events
+    if (events === undefined) return
+    this.#events = undefined
+    const home = this.#home
+    const code = this.#stream?.rstCode ?? 0
+    if (!this.answered && (code === NGHTTP2_REFUSED_STREAM || home.unseen(this.#stream?.id))) {
+      events.refused('peer refused the stream')
+    } else if (home.lost) {
+      events.lost(home.failed)
+    } else if (code === NGHTTP2_PROTOCOL_ERROR && !this.#headed) {
+      events.fault({ reason: 'invalid_header', detail: 'stream ended by PROTOCOL_ERROR' })
+    } else {
+      events.lost(resetError(code, this.#error))
+    }
+  }
+
+  #touch(raw: string[]): void {
+    this.answered = true
+    this.bytesRead += textLength(raw)
+    this.#home.mark()
+    this.#events?.activity()
+  }
+
+  #free(): void {
+    if (this.#over) return
+    this.#over = true
+    this.#home.freed()
+  }
+}
+
+function statusOf(raw: readonly string[]): number {
+  const at = raw.indexOf(':status')
+  return at < 0 ? 0 : Number(raw[at + 1])
+}
+
+/** The peer has ended a stream before its answer was whole. */
+function resetError(code: number, error: Error | undefined): NodeJS.ErrnoException {
+  const text =
+    code === 0 && error !== undefined ? error.message : `stream ended by ${codeNames.get(code) ?? code}`
+  return Object.assign(new Error(text), { code: 'ECONNRESET' })
+}
