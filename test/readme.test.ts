@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { loadText } from '../sidecar/config/load.ts'
 
 const root = new URL('../', import.meta.url)
 const readme = readFileSync(new URL('README.md', root), 'utf8')
+const pages = ['README.md', ...readdirSync(new URL('docs', root)).map((name) => `docs/${name}`)]
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => [name, readFileSync(new URL(name, root), 'utf8')] as const)
 
-function blocks(language: string): string[] {
-  return [...readme.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map(
+function blocks(language: string, page = readme): string[] {
+  return [...page.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, 'gms'))].map(
     ([, text = '']) => text,
   )
 }
@@ -21,25 +24,70 @@ test('the two syntaxes of README say the same', () => {
 })
 
 test('every configuration in nginx syntax loads', () => {
-  for (const text of blocks('nginx')) {
-    // Some show no more than what stands in `http`, and not the group either.
-    const group = text.includes('upstream backend')
-      ? ''
-      : 'upstream backend { zone backend 1m; server 127.0.0.1:1; }'
-    const whole = /^(?:http|stream|admin|fleet)\b/m.test(text) ? text : `http {\n${group}\n${text}}\n`
-    assert.deepEqual(loadText(whole, 'README.md', 'nginx').warnings, [])
+  let count = 0
+  for (const [page, markdown] of pages) {
+    for (const text of blocks('nginx', markdown)) {
+      // Some show no more than what stands in `http`, and not the group either.
+      const group = text.includes('upstream backend')
+        ? ''
+        : 'upstream backend { zone backend 1m; server 127.0.0.1:1; }'
+      const whole = /^(?:http|stream|admin|fleet)\b/m.test(text) ? text : `http {\n${group}\n${text}}\n`
+      assert.deepEqual(loadText(whole, page, 'nginx').warnings, [], `${page}:\n${text}`)
+      count++
+    }
   }
+  assert.ok(count > 20)
+})
+
+test('every configuration in YAML loads', () => {
+  let count = 0
+  for (const [page, markdown] of pages) {
+    for (const text of blocks('yaml', markdown)) {
+      // What Kubernetes reads, and rules of Prometheus, are no configuration of ours.
+      if (!/^(?:http|stream|fleet|admin):/m.test(text)) continue
+      loadText(text, page, 'yaml')
+      count++
+    }
+  }
+  assert.ok(count > 4)
 })
 
 test('every file that is named is there', () => {
-  const named = [
-    ...readme.matchAll(/\]\((?!#|https?:)([^)#]+)|`((?:feedback|sidecar|test|docs|probes)\/[\w./-]*)`/g),
-  ]
-  assert.ok(named.length > 20)
-  for (const [, link, path] of named) {
-    const name = link ?? path ?? ''
-    if (!name.includes('NAME')) assert.ok(existsSync(new URL(name, root)), name)
+  let count = 0
+  for (const [page, markdown] of pages) {
+    const named = markdown.matchAll(
+      /\]\((?!#|https?:)([^)#]+)|`((?:feedback|sidecar|test|docs|probes)\/[\w./-]*)`/g,
+    )
+    for (const [, link, path] of named) {
+      const url = link === undefined ? new URL(path ?? '', root) : new URL(link, new URL(page, root))
+      if (!url.pathname.includes('NAME')) assert.ok(existsSync(url), `${page}: ${link ?? path}`)
+      count++
+    }
   }
+  assert.ok(count > 20)
+})
+
+test('every part of a page that is linked to is there', () => {
+  const anchors = new Map(
+    pages.map(([page, markdown]) => {
+      const headings = [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, text = '']) =>
+        text
+          .toLowerCase()
+          .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+          .replaceAll(' ', '-'),
+      )
+      return [new URL(page, root).href, new Set(headings)]
+    }),
+  )
+  let count = 0
+  for (const [page, markdown] of pages) {
+    for (const [, link = '', anchor = ''] of markdown.matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)) {
+      const there = anchors.get(new URL(link || page.replace(/^.*\//, ''), new URL(page, root)).href)
+      assert.ok(there?.has(anchor), `${page}: ${link}#${anchor}`)
+      count++
+    }
+  }
+  assert.ok(count > 20)
 })
 
 test('every directive that is named is in the reference', () => {
