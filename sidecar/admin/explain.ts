@@ -7,6 +7,7 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { ExclusionReason } from '../../feedback/reasons.ts'
 import { type Reporting, reporting } from '../../feedback/report.ts'
 import { stableTrack } from '../../feedback/track.ts'
+import { explainFailures, failureNotes, type PeerFailures } from './explain-failures.ts'
 import {
   explainFleet,
   explainPeerFleet,
@@ -16,6 +17,7 @@ import {
   type PeerFleet,
   peerFleetLine,
 } from './explain-fleet.ts'
+import { explainMembers, type Members, memberLines } from './explain-members.ts'
 import { agentNotes, explainProbes, type ProbeExplanation, probeLine } from './explain-probes.ts'
 import { explainRetries, type Retries, retryLines } from './explain-retries.ts'
 import { explainShadow, type ShadowExplanation, shadowLines } from './explain-shadow.ts'
@@ -27,7 +29,7 @@ import { leftToBackups } from './series.ts'
 import { rounded } from './tree.ts'
 
 /** Why a request that came now would go where it would go. Times in milliseconds, shares 0 to 1. */
-export interface Explanation extends ExplainedWays {
+export interface Explanation extends ExplainedWays, Partial<Members> {
   readonly upstream: string
   readonly kind: 'http' | 'stream'
   readonly method: string
@@ -45,7 +47,7 @@ export interface Explanation extends ExplainedWays {
   readonly text: string
 }
 
-export interface PeerExplanation {
+export interface PeerExplanation extends PeerFailures {
   readonly peer: string
   readonly backup: boolean
   readonly track: string
@@ -57,8 +59,6 @@ export interface PeerExplanation {
   readonly excluded: ExclusionReason | undefined
   readonly in_flight: number
   readonly max_conns: number | undefined
-  /** Failures that count towards `max_fails` now. */
-  readonly fails: number
   /** Moving average of successful answers; undefined before the first, or where the method keeps none. */
   readonly avg: number | undefined
   /** Rate of success, 1 where all is well; undefined where the method keeps none. */
@@ -91,7 +91,7 @@ export function explain(app: FastifyInstance, facts: Facts): void {
       return reply.code(404).send({ error: `no upstream "${name}"`, upstreams })
     }
     const session = [request.query.session ?? []].flat().at(-1)
-    const explanation = explainUpstream(group, facts.clock.now(), facts.fleet(), session)
+    const explanation = explainUpstream(group, facts.clock.now(), facts.fleet(), session, facts)
     if (request.query.format === 'text') return reply.type('text/plain').send(explanation.text)
     return reply.send(explanation)
   })
@@ -102,12 +102,14 @@ export function explain(app: FastifyInstance, facts: Facts): void {
  * @param now monotonic milliseconds
  * @param fleet undefined where there is none
  * @param session asked about: its id where sessions are learnt, otherwise what its cookie, or variable, says
+ * @param around who knows names and changes; undefined: nobody is asked
  */
 export function explainUpstream(
   group: UpstreamFacts,
   now: number,
   fleet?: FleetFacts,
   session?: string,
+  around?: Pick<Facts, 'resolvers' | 'runtime'>,
 ): Explanation {
   const { upstream } = group
   const shares = group.shares(now)
@@ -122,7 +124,9 @@ export function explainUpstream(
   const ways = explainWays(group, now, session)
   const split = explainSplit(group, shares.primary)
   const shadow = explainShadow(group, shares.primary, now)
-  const facts = { upstream: name, kind, method, single, peers, ...ways, split, shadow, retries, fleet: about }
+  const members = around && explainMembers(group, around)
+  const own = { upstream: name, kind, method, single, peers, ...members }
+  const facts = { ...own, ...ways, split, shadow, retries, fleet: about }
   return { ...facts, text: toText(facts, leftToBackups(shares.primary)) }
 }
 
@@ -154,7 +158,7 @@ function list(
       excluded: excluded[i],
       in_flight: numbers.conns[at]!,
       max_conns: connsLimit(peer) || undefined,
-      fails: numbers.fails[at]!,
+      ...explainFailures(peer, excluded[i], now),
       avg: learns && numbers.avg[at]! > 0 ? rounded(numbers.avg[at]!) : undefined,
       ok: learns ? rounded(numbers.ok[at]!) : undefined,
       expected: expected[i] === undefined ? undefined : rounded(expected[i]),
@@ -194,7 +198,7 @@ function toText(about: Omit<Explanation, 'text'>, left: number): string {
     }
     const notes = [`${peer.in_flight} in flight`]
     if (peer.max_conns !== undefined) notes[0] += ` of ${peer.max_conns}`
-    if (peer.fails > 0) notes.push(`${peer.fails} failed`)
+    notes.push(...failureNotes(peer))
     if (peer.expected !== undefined) notes.push(`${peer.expected} ms expected`)
     if (peer.avg !== undefined) notes.push(`${peer.avg} ms on average`)
     if (peer.report !== undefined) notes.push(...reportNotes(peer.report))
@@ -206,6 +210,7 @@ function toText(about: Omit<Explanation, 'text'>, left: number): string {
     for (const probe of peer.probes) lines.push(`    ${probeLine(probe)}`)
     if (peer.fleet) lines.push(`    ${peerFleetLine(peer.fleet)}`)
   }
+  for (const line of memberLines(about)) lines.push(`  ${line}`)
   if (about.split)
     for (const line of splitLines(about.split, about.backup_switch?.list === 'backups'))
       lines.push(`  ${line}`)

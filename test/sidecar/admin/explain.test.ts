@@ -44,7 +44,7 @@ test('each peer has its share, or a word for why it has none', () => {
       '  a: 100.0 %; 0 in flight',
       '  b: none, down; 0 in flight',
       '  c: none, busy; 1 in flight of 1',
-      '  d: none, unavailable; 0 in flight, 1 failed',
+      '  d: none, unavailable; 0 in flight, 1 failed, tried again in 9 s',
       '  e: 100.0 % once no primary is ready (backup); 0 in flight',
       '  retries: 0 in 0 requests, 0 waiting',
       '',
