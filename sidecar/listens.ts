@@ -33,15 +33,20 @@ export function withPorts({ http, stream, udp }: Listens, ports: ReadonlyMap<str
   }
 }
 
-/** All addresses of two configurations; what the first one says of its own. */
+/**
+ * All addresses of two configurations; what the first one says of its own. One that is of `http` in one of them and of
+ * `stream` in the other is what it is in the first.
+ */
 export function both(one: Listens, other: Listens): Listens {
   const union = <T extends { readonly key: string }>(mine: readonly T[], more: readonly T[]): T[] => {
     const known = new Set(mine.map(({ key }) => key))
     return [...mine, ...more.filter(({ key }) => !known.has(key))]
   }
+  const others = <T extends Bind>(more: readonly T[], taken: readonly Bind[]): T[] =>
+    more.filter(({ key }) => !taken.some((bind) => bind.key === key))
   return {
-    http: union(one.http, other.http),
-    stream: union(one.stream, other.stream),
+    http: union(one.http, others(other.http, one.stream)),
+    stream: union(one.stream, others(other.stream, one.http)),
     udp: union(one.udp, other.udp),
   }
 }

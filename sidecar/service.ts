@@ -73,8 +73,21 @@ export class Service {
       await this.#apply(before)
       throw error
     }
+    this.#handOver(listens)
     await this.#apply(listens)
     this.#open = listens
+  }
+
+  /** An address that goes from `http` to `stream`, or back, takes its socket with it: nobody who comes there is lost. */
+  #handOver({ http, stream }: Listens): void {
+    for (const bind of stream) {
+      const server = this.#listeners.release(bind.key)
+      if (server) this.#streams.adopt(bind, server)
+    }
+    for (const spec of http) {
+      const server = this.#streams.release(spec.key)
+      if (server) this.#listeners.adopt(spec, server)
+    }
   }
 
   async #apply({ http, stream, udp }: Listens): Promise<void> {

@@ -21,6 +21,7 @@ export interface Place {
 
 /** A client's connection, as whoever has accepted it sees it. */
 export interface Served {
+  readonly spec: ListenSpec
   /** Looks whether the client has taken too long. To be called from time to time. */
   check(now: number): void
   /** What is in progress on it is the last. */

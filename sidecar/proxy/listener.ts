@@ -74,6 +74,8 @@ export class Listeners implements Host {
   readonly handler: Handler
   draining = false
   #open = new Map<string, Open>()
+  /** Those whose listening socket somebody else has now. */
+  readonly #released = new Set<Open>()
   #clients = new Set<Served>()
   /** Connections whose PROXY header, handshake of TLS, or preface of HTTP/2 is waited for. */
   readonly #greetings = new Map<Greeting | Handshake | Preface, Open>()
@@ -148,6 +150,26 @@ export class Listeners implements Host {
     if (this.#stopped) this.stopListening()
   }
 
+  /**
+   * Gives a listening socket away. Connections that have come go on, as when their address is listened on no more.
+   * @returns undefined: there is none
+   */
+  release(key: string): Server | undefined {
+    const open = this.#open.get(key)
+    if (open === undefined) return undefined
+    this.#open.delete(key)
+    open.removed = true
+    open.server.removeAllListeners()
+    this.#released.add(open)
+    this.#forget()
+    return open.server
+  }
+
+  /** Takes the connections that come to a socket which listens already. */
+  adopt(spec: ListenSpec, server: Server): void {
+    this.#open.set(spec.key, this.#taken(this.#accepting(spec, server)))
+  }
+
   /** From now on each response is its connection's last. Accepting goes on until `stopListening`. */
   drain(): void {
     this.draining = true
@@ -174,16 +196,38 @@ export class Listeners implements Host {
   }
 
   async #listen(spec: ListenSpec): Promise<Open> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true })
+    const open = this.#accepting(spec, createServer({ allowHalfOpen: true, noDelay: true }))
+    await bind(open.server, spec, this.#sharing.threads > 1)
+    return this.#taken(open)
+  }
+
+  #accepting(spec: ListenSpec, server: Server): Open {
     const open: Open = { spec, server, removed: false }
     server.on('connection', (socket) => this.#connected(open, socket))
-    await bind(server, spec, this.#sharing.threads > 1)
-    server.once('close', () => {
-      if (!this.#open.has(spec.key)) this.handler.closed(spec.key)
-    })
-    // A failure to accept one connection; the listener itself goes on.
-    server.on('error', () => this.#drop())
     return open
+  }
+
+  /** @param open it listens */
+  #taken(open: Open): Open {
+    open.server.once('close', () => this.#left(open))
+    // A failure to accept one connection; the listener itself goes on.
+    open.server.on('error', () => this.#drop())
+    return open
+  }
+
+  /** An address that is listened on no more has no connection any more. */
+  #left({ spec }: Open): void {
+    if (!this.#open.has(spec.key)) this.handler.closed(spec.key)
+  }
+
+  /** The close of a socket that somebody else has does not tell when the last connection is gone that came before. */
+  #forget(): void {
+    if (this.#released.size === 0) return
+    const used = new Set([...this.#clients, ...this.#greetings.values()].map(({ spec }) => spec))
+    for (const open of this.#released) {
+      if (used.has(open.spec) || !this.#released.delete(open)) continue
+      this.#left(open)
+    }
   }
 
   #drop(): void {
@@ -291,6 +335,7 @@ export class Listeners implements Host {
   #closed(): void {
     this.counts.open -= 1
     if (this.#clients.size + this.#greetings.size > 0) return
+    this.#forget()
     clearInterval(this.#looking)
     this.#looking = undefined
   }
@@ -299,6 +344,7 @@ export class Listeners implements Host {
     const now = monotonic()
     const heldUp = now - this.#lookedAt > heldUpMs
     this.#lookedAt = now
+    this.#forget()
     if (heldUp) return
     for (const client of this.#clients) client.check(now)
     for (const [greeting, { spec }] of this.#greetings) greeting.check(now, spec.headerTimeout)

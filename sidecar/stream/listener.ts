@@ -84,6 +84,25 @@ export class StreamListeners implements SessionHost {
     if (this.#stopped) this.stopListening()
   }
 
+  /**
+   * Gives a listening socket away. Sessions go on.
+   * @returns undefined: there is none
+   */
+  release(key: string): Server | undefined {
+    const open = this.#open.get(key)
+    if (open === undefined) return undefined
+    this.#open.delete(key)
+    for (const socket of open.early) socket.destroy()
+    return open.server.removeAllListeners()
+  }
+
+  /** Takes the connections that come to a socket which listens already. They wait until `use`. */
+  adopt(bind: Bind, server: Server): void {
+    const open = this.#accepting(bind, server)
+    server.on('error', () => this.#drop())
+    this.#open.set(bind.key, open)
+  }
+
   /** Has new sessions served so from now on. @param servers by address */
   use(servers: ReadonlyMap<string, StreamServer>): void {
     this.#servers = servers
@@ -144,12 +163,16 @@ export class StreamListeners implements SessionHost {
   }
 
   async #listen(where: Bind): Promise<Open> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true })
-    const open: Open = { bind: where, server, early: [] }
-    server.on('connection', (socket) => this.#connected(open, socket))
-    await bind(server, where, this.#sharing.threads > 1)
+    const open = this.#accepting(where, createServer({ allowHalfOpen: true, noDelay: true }))
+    await bind(open.server, where, this.#sharing.threads > 1)
     // A failure to accept one connection; the listener itself goes on.
-    server.on('error', () => this.#drop())
+    open.server.on('error', () => this.#drop())
+    return open
+  }
+
+  #accepting(bind: Bind, server: Server): Open {
+    const open: Open = { bind, server, early: [] }
+    server.on('connection', (socket) => this.#connected(open, socket))
     return open
   }
 
