@@ -1,3 +1,4 @@
+import { type GrpcRetryWord, grpcRetryWord, isGrpcFailure } from './grpc-status.ts'
 import type { Ending } from './outcome.ts'
 import type { RetryKind, RetryPolicy } from './policy.ts'
 import type { AttemptReason, DenialReason } from './reasons.ts'
@@ -5,7 +6,12 @@ import type { AttemptReason, DenialReason } from './reasons.ts'
 /** What happened to an attempt, as soon as it is known whether it may go to another peer. */
 export type AttemptEvent =
   /** A complete header came. */
-  | { readonly kind: 'status'; readonly status: number }
+  | {
+      readonly kind: 'status'
+      readonly status: number
+      /** That of gRPC, where the call has ended with the header. */
+      readonly grpc?: number | undefined
+    }
   /** None came, or the body after it broke off. */
   | {
       readonly kind: 'failure'
@@ -66,13 +72,13 @@ const statusReasons: ReadonlyMap<number, AttemptReason & RetryKind> = new Map([
 /**
  * Judges an attempt: does it count against the peer, and may another peer be tried? Transport failures, time-outs and
  * broken headers always count against the peer, whatever is listed; statuses only where they are listed, and 403 and
- * 404 never.
+ * 404 never; those of gRPC where they say that the peer did not do its work.
  */
 export function classify(event: AttemptEvent, policy: RetryPolicy, facts: AttemptFacts): Verdict {
   if (event.kind === 'status') {
     const { status } = event
     const reason = statusReasons.get(status)
-    if (reason === undefined || !policy.on.has(reason)) return verdict(false, undefined, status)
+    if (reason === undefined || !policy.on.has(reason)) return judgeGrpc(event.grpc, status, policy, facts)
     return goOn(status !== 403 && status !== 404, reason, reason, status, policy, facts)
   }
   const { ending, reason } = event
@@ -85,6 +91,27 @@ export function classify(event: AttemptEvent, policy: RetryPolicy, facts: Attemp
   return goOn(event.local !== true, reason, kind, status, policy, facts)
 }
 
+/**
+ * Every call of gRPC is a POST: it is who lists a status that says that calls which end with it may be sent again, as
+ * the retry policies of its clients do.
+ */
+function judgeGrpc(
+  grpc: number | undefined,
+  status: number,
+  policy: RetryPolicy,
+  facts: AttemptFacts,
+): Verdict {
+  const word = grpc === undefined ? undefined : listedGrpc(grpc, policy)
+  if (word === undefined) return verdict(false, undefined, status)
+  return goOn(isGrpcFailure(grpc!), word, word, status, { ...policy, nonIdempotent: true }, facts)
+}
+
+/** The word of a status of gRPC, where it is listed. */
+export function listedGrpc(grpc: number, policy: RetryPolicy): GrpcRetryWord | undefined {
+  const word = grpcRetryWord(grpc)
+  return word !== undefined && policy.on.has(word) ? word : undefined
+}
+
 function verdict(failed: boolean, reason: AttemptReason | undefined, status: number): Verdict {
   return { failed, next: false, resend: false, reason, status, denial: undefined }
 }
@@ -92,7 +119,7 @@ function verdict(failed: boolean, reason: AttemptReason | undefined, status: num
 function goOn(
   failed: boolean,
   reason: AttemptReason,
-  kind: RetryKind,
+  kind: RetryKind | GrpcRetryWord,
   status: number,
   policy: RetryPolicy,
   facts: AttemptFacts,

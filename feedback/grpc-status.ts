@@ -14,3 +14,36 @@ export const grpcRetryStatuses = {
 } as const
 
 export type GrpcRetryWord = keyof typeof grpcRetryStatuses
+
+const retryWords: ReadonlyMap<number, GrpcRetryWord> = new Map(
+  Object.entries(grpcRetryStatuses).map(([word, status]) => [status, word as GrpcRetryWord]),
+)
+
+/** UNKNOWN, DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE, DATA_LOSS. */
+const peerFailures: ReadonlySet<number> = new Set([2, 4, 8, 13, 14, 15])
+
+/** The word that lists a status in `grpc_next_upstream`; undefined where there is none. */
+export function grpcRetryWord(status: number): GrpcRetryWord | undefined {
+  return retryWords.get(status)
+}
+
+/** Whether a status says that the peer did not do its work, as a 500 would; others speak of the call. */
+export function isGrpcFailure(status: number): boolean {
+  return peerFailures.has(status)
+}
+
+/**
+ * The status that a call ended with: 0 to 16. What is no number of the list is UNKNOWN, 2, as clients take it.
+ * @param flat names and values in turn: the trailers, or the head where nothing else came
+ * @returns undefined where there is none
+ */
+export function grpcStatusOf(flat: readonly string[] | undefined): number | undefined {
+  if (flat === undefined) return undefined
+  for (let i = 0; i < flat.length; i += 2) {
+    if (flat[i]!.length !== 11 || flat[i]!.toLowerCase() !== 'grpc-status') continue
+    const text = flat[i + 1]!
+    const status = /^[0-9]{1,2}$/.test(text) ? Number(text) : 2
+    return status <= 16 ? status : 2
+  }
+  return undefined
+}

@@ -1,4 +1,5 @@
 import type { Call } from './call.ts'
+import { isGrpcFailure } from './grpc-status.ts'
 import type { Attempt } from './outcome.ts'
 import type { SignalReason } from './reasons.ts'
 import { reported } from './report.ts'
@@ -85,8 +86,10 @@ export function lessonOf(
   const broken = ending === 'error' || ending === 'timeout' || ending === 'invalid_header'
   // A failure that does not count against the peer is this machine's own: no descriptor, no port.
   if (broken && !attempt.failed) return undefined
-  // What was measured at the header is learnt; only a break in the body after a good header has more to say.
-  if (!unmeasured && !(broken && attempt.learnt === 'success')) return undefined
+  // What was measured at the header is learnt; only a break in the body after a good header has more to say, or how a
+  // call of gRPC ends, whose header says nothing.
+  const worse = broken || (unwell(attempt) && !learning.plain)
+  if (!unmeasured && !(worse && attempt.learnt === 'success')) return undefined
   if (!admits(learning, call)) return undefined
   const value = unmeasured ? reportOf(attempt, learning, call) : undefined
   if (ending === 'timeout' && unmeasured) return { kind: 'timeout', time, value }
@@ -143,11 +146,17 @@ function admits(learning: Learning, call: Call | undefined): boolean {
 
 /**
  * Whether the answer, complete as it may be, is no success: a status that counts as a failure or is handed on, and
- * of those passed through every 5xx but 501, and 429. The request and not the peer is to blame for other 4xx.
+ * of those passed through every 5xx but 501, 429, and the failures of gRPC. The request and not the peer is to blame for
+ * other 4xx.
  */
 function failedAnswer(attempt: Attempt, learning: Learning): boolean {
   if (attempt.ending === 'http' || attempt.failed) return true
   if (learning.plain) return false
   const status = attempt.peerStatus ?? 0
-  return (status >= 500 && status <= 599 && status !== 501) || status === 429
+  return (status >= 500 && status <= 599 && status !== 501) || status === 429 || unwell(attempt)
+}
+
+/** Whether it is a call of gRPC that has ended with the peer's failure. */
+function unwell({ grpcStatus }: Attempt): boolean {
+  return grpcStatus !== undefined && isGrpcFailure(grpcStatus)
 }

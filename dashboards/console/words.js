@@ -26,6 +26,16 @@ export const attemptReasons = {
   http_502: 'The peer answered 502, which proxy_next_upstream lists as a failure.',
   http_503: 'The peer answered 503, which proxy_next_upstream lists as a failure.',
   http_504: 'The peer answered 504, which proxy_next_upstream lists as a failure.',
+  grpc_cancelled: 'The call ended with CANCELLED, which grpc_next_upstream lists as a failure.',
+  grpc_unknown: 'The call ended with UNKNOWN, which grpc_next_upstream lists as a failure.',
+  grpc_deadline_exceeded:
+    'The call ended with DEADLINE_EXCEEDED, which grpc_next_upstream lists as a failure.',
+  grpc_resource_exhausted:
+    'The call ended with RESOURCE_EXHAUSTED, which grpc_next_upstream lists as a failure.',
+  grpc_aborted: 'The call ended with ABORTED, which grpc_next_upstream lists as a failure.',
+  grpc_unimplemented: 'The call ended with UNIMPLEMENTED, which grpc_next_upstream lists as a failure.',
+  grpc_internal: 'The call ended with INTERNAL, which grpc_next_upstream lists as a failure.',
+  grpc_unavailable: 'The call ended with UNAVAILABLE, which grpc_next_upstream lists as a failure.',
   body_cut: 'The answer broke off after its header had been passed on.',
   body_timeout: 'The peer sent nothing of the body for proxy_read_timeout.',
   client_abort: 'The client went away first. That says nothing of the peer.',
@@ -52,7 +62,7 @@ export const denialReasons = {
 /** Why a peer gets no share now. @type {Readonly<Record<string, string>>} */
 export const exclusionReasons = {
   down: 'Switched off: by the configuration (down), by its agent, or while the program runs.',
-  draining: 'Finishes what it has begun and gets nothing new.',
+  draining: 'Finishes what it has begun, and gets nothing new but what sticky has bound to it.',
   unavailable: 'Set aside: its failures reached max_fails. After fail_timeout one request tries it again.',
   unhealthy: 'Probes found that it does not work. It comes back once they pass.',
   checking: 'Gets nothing until its first probe has passed (essential).',

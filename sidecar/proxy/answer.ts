@@ -1,5 +1,8 @@
-import type { Verdict } from '../../feedback/classify.ts'
+import { listedGrpc, type Verdict } from '../../feedback/classify.ts'
+import { grpcStatusOf, isGrpcFailure } from '../../feedback/grpc-status.ts'
 import { measured } from '../../feedback/observe.ts'
+import type { Attempt } from '../../feedback/outcome.ts'
+import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
 import type { ForwardEnv, Forwarded } from './forward.ts'
@@ -33,11 +36,12 @@ export async function answer(
   attempt.ending = undefined
   const { status, headers } = passedHead(call, settings, head.status, responseHeaders(head.headers, settings))
   if (status === 101) return join(exchange, trial, head, headers, verdict, env)
-  exchange.sendHead(status, status === head.status ? head.reasonPhrase : undefined, headers)
+  const phrase = status === head.status ? head.reasonPhrase : undefined
+  exchange.sendHead(status, phrase, headers, head.framing === 'none' && settings.grpc)
   const end = await relay(exchange, trial, readAhead(exchange, head))
   if (end.kind === 'complete') {
     attempt.trailers = end.trailers
-    settle(trial, verdict, undefined)
+    settle(trial, settings.grpc ? ended(attempt, verdict, settings.retry) : verdict, undefined)
   } else if (end.kind === 'gone') {
     settle(trial, { ...verdict, failed: false, next: false, reason: 'client_abort' }, undefined)
     attempt.ending = 'aborted'
@@ -50,6 +54,15 @@ export async function answer(
   keep(group, trial, head.persistent)
   finish(exchange, attempt)
   return { kind: 'done' }
+}
+
+/** How a call of gRPC has ended: what its trailers say comes too late for another peer, and only counts. */
+function ended(attempt: Attempt, verdict: Verdict, policy: RetryPolicy): Verdict {
+  const status = grpcStatusOf(attempt.trailers)
+  if (status === undefined) return verdict
+  attempt.grpcStatus = status
+  const word = listedGrpc(status, policy)
+  return word === undefined ? verdict : { ...verdict, failed: isGrpcFailure(status), reason: word }
 }
 
 /** `X-Accel-Buffering` of the peer overrides `proxy_buffering`, and an event stream is never held up. */

@@ -83,8 +83,9 @@ export interface OutgoingResponse {
   /**
    * Makes the head.
    * @param headers names and values in turn, without those of the connection
+   * @param alone whether it is known that nothing follows it
    */
-  writeHead(status: number, phrase: string, headers: readonly string[]): void
+  writeHead(status: number, phrase: string, headers: readonly string[], alone?: boolean): void
   /** From now on what is written is kept together, until `release`, where it is little. */
   hold(): void
   release(): void

@@ -103,8 +103,9 @@ export class Exchange {
    * Makes the head of the response, with the framing that the client's protocol wants. It goes out with the first of
    * the body, or by `response.flush`.
    * @param headers names and values in turn
+   * @param alone whether it is known that nothing follows it
    */
-  sendHead(status: number, reasonPhrase: string | undefined, headers: string[]): void {
+  sendHead(status: number, reasonPhrase: string | undefined, headers: string[], alone = false): void {
     const { call, response, request } = this
     const unread = this.body ? !this.body.ended : !request.complete && request.head.expectsContinue
     // What the client still sends is not waited for, so the connection cannot carry another request.
@@ -112,7 +113,7 @@ export class Exchange {
     if (this.close) response.last = true
     call.status = status
     call.sentHeaders = headers
-    response.writeHead(status, reasonPhrase || (statusPhrase(status) ?? ''), headers)
+    response.writeHead(status, reasonPhrase || (statusPhrase(status) ?? ''), headers, alone)
   }
 
   /** Cuts the connection so that the client can tell that the response is not whole. */

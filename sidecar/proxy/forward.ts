@@ -2,6 +2,7 @@ import { claimRetry, countRequest, retryBegan, retryWaits } from '../../feedback
 import type { Call } from '../../feedback/call.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
+import { grpcStatusOf } from '../../feedback/grpc-status.ts'
 import { deny } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import { Selection } from '../balance/pick.ts'
@@ -239,11 +240,14 @@ class Run {
       attempt.peerStatus = result.head.status
       attempt.headers = result.head.headers
       attempt.headerMs = now - attempt.startedAt
+      // It is in the head where the call has ended with that.
+      if (exchange.settings.grpc && result.head.framing === 'none')
+        attempt.grpcStatus = grpcStatusOf(result.head.headers)
     }
     const policy = exchange.settings.retry
     return classify(
       result.kind === 'head'
-        ? { kind: 'status', status: result.head.status }
+        ? { kind: 'status', status: result.head.status, grpc: attempt.grpcStatus }
         : { kind: 'failure', ending: result.ending, reason: result.reason, local: result.local },
       policy,
       {

@@ -1,5 +1,5 @@
 import type { Call } from '../../feedback/call.ts'
-import { builtinPage } from './builtin-pages.ts'
+import { builtinPage, statusPhrase } from './builtin-pages.ts'
 import { absoluteUrl } from './redirect.ts'
 import type { ErrorPage, Settings } from './route.ts'
 import { fitForLine, splitArgs } from './uri.ts'
@@ -105,6 +105,7 @@ function builtin(
   content: LocalContent,
   more?: string,
 ): LocalAnswer {
+  if (status >= 400 && isCall(call)) return callResponse(call, settings, status, content)
   const page = builtinPage(status, settings.serverText, more)
   return response(call, settings, status, page, 'text/html', content)
 }
@@ -135,6 +136,48 @@ function response(
     headers: withOwnHeaders(call, settings, status, headers),
     body: bodyless || call.method === 'HEAD' ? undefined : body,
     close: endsConnection(wanted) && content.text === undefined,
+  }
+}
+
+/** Whether it is a call of gRPC, whose client reads no pages. */
+function isCall(call: Call): boolean {
+  const type = call.header('content-type')
+  return type !== undefined && /^application\/grpc(?:$|[;+])/.test(type)
+}
+
+/** Statuses of gRPC for those of HTTP, as its clients take them where there is no other; and 413. */
+const callStatuses: ReadonlyMap<number, number> = new Map([
+  [400, 13],
+  [401, 16],
+  [403, 7],
+  [404, 12],
+  [413, 8],
+  [429, 14],
+  [502, 14],
+  [503, 14],
+  [504, 14],
+])
+
+/**
+ * What a call of gRPC gets instead of a page: the status of HTTP as everybody would, for logs and counters to be right,
+ * and that of gRPC beside it.
+ */
+function callResponse(call: Call, settings: Settings, status: number, content: LocalContent): LocalAnswer {
+  const headers = [
+    'Content-Type',
+    'application/grpc',
+    'Grpc-Status',
+    String(callStatuses.get(status) ?? 2),
+    'Grpc-Message',
+    statusPhrase(status) ?? '',
+    ...(content.headers ?? []),
+  ]
+  return {
+    kind: 'response',
+    status,
+    headers: withOwnHeaders(call, settings, status, headers),
+    body: undefined,
+    close: endsConnection(status),
   }
 }
 

@@ -214,7 +214,7 @@ function sendLocal(exchange: Exchange, answer: Extract<LocalAnswer, { kind: 'res
   const { call, response } = exchange
   if (exchange.gone) return
   if (answer.close) exchange.close = true
-  exchange.sendHead(answer.status, undefined, answer.headers)
+  exchange.sendHead(answer.status, undefined, answer.headers, answer.body === undefined)
   if (answer.body) {
     call.bodyBytesSent += answer.body.length
     response.write(answer.body)

@@ -38,6 +38,7 @@ function record(attempt: Attempt, from: number): string {
   line += `,"status":${attempt.status ?? null},"connect_ms":${ms(attempt.connectMs)}`
   line += `,"header_ms":${ms(attempt.headerMs)},"response_ms":${ms(attempt.responseMs)}`
   line += `,"bytes_sent":${attempt.bytesSent},"bytes_received":${attempt.bytesReceived}`
+  if (attempt.grpcStatus !== undefined) line += `,"grpc_status":${attempt.grpcStatus}`
   return `${line},"reused":${attempt.reused}}`
 }
 

@@ -101,7 +101,7 @@ export class PeerStream {
     }
     this.#stream = stream
     stream.on('headers', (_, __, raw: string[]) => this.#interim(raw))
-    stream.on('response', (_, __, raw: string[]) => this.#head(raw))
+    stream.on('response', (_, flags, raw: string[]) => this.#head(raw, flags))
     stream.on('data', (chunk: Buffer) => this.#data(chunk))
     stream.on('trailers', (_, __, raw: string[]) => this.#trail(raw))
     stream.on('end', () => this.#ended())
@@ -164,7 +164,7 @@ export class PeerStream {
     this.#events?.interim(statusOf(raw), ownFields(raw))
   }
 
-  #head(raw: string[]): void {
+  #head(raw: string[], flags: number): void {
     this.#touch(raw)
     const events = this.#events
     if (events === undefined || this.#headed) return
@@ -175,8 +175,9 @@ export class PeerStream {
       return
     }
     this.#headed = true
-    // How the body ends is the protocol's matter, and no connection is kept for the sake of one stream.
-    const head = { headers, framing: 'close', bodyLength: 0, persistent: false } as const
+    // How a body ends is the protocol's matter, and no connection is kept for the sake of one stream.
+    const framing = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0 ? 'close' : 'none'
+    const head = { headers, framing, bodyLength: 0, persistent: false } as const
     events.head({ status: statusOf(raw), reasonPhrase: '', ...head })
   }
 

@@ -73,9 +73,10 @@ export class StreamResponse implements OutgoingResponse {
     this.#stream.additionalHeaders(fields)
   }
 
-  writeHead(status: number, _phrase: string, headers: readonly string[]): void {
+  writeHead(status: number, _phrase: string, headers: readonly string[], alone = false): void {
     this.headersSent = true
-    this.#bodyless = status === 204 || status === 304 || this.#head.method === 'HEAD'
+    // A client of gRPC looks for a status in the head where that ends the stream, and nowhere else.
+    this.#bodyless = alone || status === 204 || status === 304 || this.#head.method === 'HEAD'
     if (!this.#open) return
     const fields = [':status', `${status}`]
     for (let i = 0; i < headers.length; i += 2) {

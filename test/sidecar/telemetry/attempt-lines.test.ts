@@ -151,7 +151,7 @@ test('clients that leave and stale connections are no errors, and answers are no
     levels.set(level, [...(levels.get(level) ?? []), reason])
   }
   assert.deepEqual(levels.get('info'), ['stale', 'client_abort'])
-  assert.ok(levels.get('none')!.every((reason) => reason.startsWith('http_')))
+  assert.ok(levels.get('none')!.every((reason) => /^(?:http|grpc)_/.test(reason)))
   assert.equal(describeAttempt(call(), attempt({ ending: 'ok' })), undefined)
 })
 
