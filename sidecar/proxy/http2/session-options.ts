@@ -16,8 +16,8 @@ export function sessionOptions({ maxStreams, maxHead }: ListenSpec): ServerSessi
       maxHeaderListSize: Math.min(2 ** 31 - 1, Math.max(65_536, 2 * maxHead)),
     },
     maxHeaderListPairs: mostFields,
-    // Megabytes. It is for what streams hold, and that is bounded by their windows already.
-    maxSessionMemory: 10 + Math.ceil((maxStreams * windowBytes) / 500_000),
+    // Megabytes: what is read ahead for all streams, but never less than Node's own limit.
+    maxSessionMemory: Math.max(10, Math.ceil((maxStreams * windowBytes) / 1_000_000)),
     // Streams in order are counted against it: see `Resets`. These are for those that come and go between two looks.
     streamResetBurst: 1000,
     streamResetRate: 200,
