@@ -31,6 +31,8 @@ export type StreamTarget =
  * @throws Fault with nginx's text
  */
 export function streamTarget(text: string): StreamTarget {
+  if (/^https?:\/\//i.test(text))
+    throw new Fault(`invalid upstream "${text}", in "stream" it is NAME or HOST:PORT`)
   const address = serverAddress(text)
   if (address.kind === 'unix') return address
   return { kind: 'tcp', host: address.host.toLowerCase(), port: writtenPort(text) }

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { hasVariables, serverAddress, streamTarget } from '../address.ts'
 import type { AccessLogLine, HttpBlock, UpstreamBlock } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
@@ -89,7 +90,8 @@ class StreamCheck {
     const { host, port } = address
     const group = this.#groups.get(host)
     if (group === undefined && port === undefined) {
-      this.#fail(server, 'proxy_pass', `no port in upstream "${target}"`)
+      const hint = isIP(host) > 0 ? '' : ', and "stream" has no upstream of that name'
+      this.#fail(server, 'proxy_pass', `no port in upstream "${target}"${hint}`)
     }
     if (group === undefined) return
     if (port !== undefined) this.#fail(server, 'proxy_pass', `upstream "${host}" may not have port ${port}`)

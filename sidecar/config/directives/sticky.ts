@@ -57,7 +57,7 @@ const learn = (when: 'header' | 'connect') =>
     doc: 'Learns which peer has made a session, and finds it again.',
     args: Type.Object({ ...learning, [when]: Type.Optional(flag), norefresh: Type.Optional(flag) }),
     later: ['remote_action', 'remote_result', 'remote_uri'],
-    stray: () => 'unknown sticky learn parameter',
+    stray: (word) => `unknown sticky learn parameter "${word}"`,
     split: learnParts,
     tidy(given) {
       // The early word's name is a computed one, which the type cannot show.
@@ -90,7 +90,7 @@ function learnParts(words: readonly string[]): Record<string, Part> {
     const [name, value] = at < 0 ? [word] : [word.slice(0, at), word.slice(at + 1)]
     const list = Object.hasOwn(lists, name!) ? lists[name!] : undefined
     if (list !== undefined) {
-      if (value === undefined) throw new Fault('unknown sticky learn parameter')
+      if (value === undefined) throw new Fault(`unknown sticky learn parameter "${name}"`)
       list.push(value)
     } else if (name! in parts) throw new Fault(`duplicate ${name}`)
     else parts[name!] = value ?? true
@@ -107,10 +107,12 @@ function tableOf(zone: string | { readonly name: string; readonly size?: string 
         ? { name: zone }
         : { name: zone.slice(0, colon), size: zone.slice(colon + 1) }
   if (name === '') throw new Fault('empty zone name', 'zone')
-  if (size === undefined) throw new Fault('zone size is not specified', 'zone')
+  if (size === undefined)
+    throw new Fault(`zone size is not specified: "${name}", it must be "NAME:SIZE"`, 'zone')
   const bytes = sizeBytes(size)
   if (bytes === undefined) throw new Fault(`invalid zone size "${size}"`, 'zone')
-  if (bytes < leastZone) throw new Fault('zone is too small', 'zone')
+  if (bytes < leastZone)
+    throw new Fault(`zone is too small: "${size}", it must be at least ${formatSize(leastZone)}`, 'zone')
   return { name, size: formatSize(bytes) }
 }
 
@@ -124,10 +126,15 @@ const sticky = (context: Context, inner: readonly Directive[], syntax: string) =
     args: Type.Object({}),
     inner,
     leastWords: 2,
-    wrong: (mode) => `unknown sticky mode "${mode}"`,
+    wrong: (mode) => `unknown sticky mode "${mode}", it must be ${oneOf(inner.map(({ name }) => name))}`,
     remark: oddExpires,
     syntax,
   })
+
+function oneOf(names: readonly string[]): string {
+  const quoted = names.map((name) => `"${name}"`)
+  return `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`
+}
 
 /** `expires` is a time or `max`; anything else goes to the client as it stands. */
 function oddExpires(value: object): string | undefined {

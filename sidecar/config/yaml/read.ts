@@ -124,7 +124,14 @@ export class YamlFile {
     const object = objectShape(directive)
     if (isMap(node) && directive.inner) {
       const [pair, ...more] = this.#document.pairs(node)
-      if (pair === undefined || more.length > 0) throw new Fault(wrongCount(directive))
+      if (pair === undefined) throw new Fault(wrongCount(directive))
+      // As a rule its arguments were written beside it instead of below it.
+      if (more.length > 0) {
+        const keys = `"${pair.key}" and "${more[0]!.key}"`
+        throw new Fault(
+          `"${directive.name}" takes one key, not ${keys}: what belongs to a key stands below it`,
+        )
+      }
       const value = this.#document.resolve(pair.value)
       places.set('', pair.place)
       return fromInner(directive, pair.key, (inner) => this.#value(inner, value, pair.place, places, found))
