@@ -117,6 +117,11 @@ function schemaless(): never {
   throw new Error('routes of the admin server have no schemas')
 }
 
+/** Whoever asks by hand has the prompt on a line of its own. */
+function asLine(payload: unknown): string {
+  return `${JSON.stringify(payload)}\n`
+}
+
 /** The admin server of one address, not listening yet. */
 export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   const { requestTimeout = requestTimeoutMs } = options
@@ -150,6 +155,7 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
     }
   })
 
+  app.setReplySerializer(asLine)
   app.addHook('onRequest', async (request, reply) => {
     const gate: Gate = { ...options, hosts: facts.hosts(), token: facts.token() }
     const asked = askedOf(request)
@@ -164,6 +170,8 @@ export function adminApp(facts: Facts, options: AdminOptions): FastifyInstance {
   app.setNotFoundHandler((request, reply) => {
     const other = request.method === 'GET' ? 'POST' : 'GET'
     const path = request.url.split('?', 1)[0]!
+    // What is not found knows nothing of the serializer above.
+    reply.serializer(asLine)
     if (app.findRoute({ url: path, method: other }) !== null) {
       return reply
         .code(405)

@@ -136,9 +136,7 @@ function wishIn(body: unknown): PeerWish | (Granted & { ok: false }) {
       wish.state = state
     } else if (name === 'weight' || name === 'max_conns') {
       if (value !== null && typeof value !== 'number') {
-        return wrong(
-          `invalid parameter "${name}=${typeof value === 'string' ? value : JSON.stringify(value)}"`,
-        )
+        return wrong(`"${name}" is a number, or null: ${JSON.stringify(value)}`)
       }
       wish[name] = value
     } else return wrong(`invalid parameter "${name}"; there are "state", "weight" and "max_conns"`)

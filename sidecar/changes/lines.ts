@@ -30,13 +30,17 @@ const flags = ['backup', 'down', 'drain']
  */
 export function readLine(group: string, members: Readonly<Record<string, unknown>>): ServerLine {
   const parts: Record<string, Part> = Object.create(null)
+  if (members['server'] === undefined && members['address'] === undefined) {
+    throw new Misfit('"server" is missing: it is the address of the server to add')
+  }
   for (const [name, value] of Object.entries(members)) {
     if (following.includes(name)) {
       throw new Misfit(`parameter "${name}" is for the file: a server that is added has the addresses of now`)
     }
     if (value === false && flags.includes(name)) continue
     const known = typeof value === 'string' || typeof value === 'number' || value === true
-    if (!known || name === 'address') throw new Misfit(`invalid parameter "${name}=${JSON.stringify(value)}"`)
+    if (name === 'address') throw new Misfit('invalid parameter "address"; the address is given as "server"')
+    if (!known) throw new Misfit(`invalid parameter "${name}=${JSON.stringify(value)}"`)
     parts[name === 'server' ? 'address' : name] = value === true ? true : String(value)
   }
   try {

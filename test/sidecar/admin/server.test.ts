@@ -140,6 +140,14 @@ test('an unknown path is 404 and a wrong method 405, as JSON', async () => {
   assert.equal(get.headers['allow'], 'POST')
 })
 
+test('an answer in JSON is a line, so that it is apart from a prompt', async () => {
+  for (const path of ['/healthz', '/nowhere', '/upstreams']) {
+    const { body, headers } = await ask(facts(), path)
+    assert.match(body, /^\{[^\n]*\}\n$/, path)
+    assert.equal(Number(headers['content-length']), body.length, path)
+  }
+})
+
 test('POST /reload says how it went', async () => {
   const good = await ask(facts({ generation: () => 2 }), { url: '/reload', method: 'POST', headers: json })
   assert.equal(good.statusCode, 200)

@@ -296,7 +296,7 @@ for (const [what, method, url, body, status, error] of [
     'no peer "127.0.0.1:1" in upstream "app"; there are: 127.0.0.1:8081, 127.0.0.1:8082, unix:/run/a.sock',
   ],
   ['a weight of 0', 'PATCH', state, { weight: 0 }, 422, 'invalid parameter "weight=0"'],
-  ['a weight in words', 'PATCH', state, { weight: 'two' }, 422, 'invalid parameter "weight=two"'],
+  ['a weight in words', 'PATCH', state, { weight: 'two' }, 422, '"weight" is a number, or null: "two"'],
   [
     'an unknown state',
     'PATCH',

@@ -182,7 +182,8 @@ for (const [server, status, message] of [
   [{ server: '127.0.0.1:8084', wait: 1 }, 422, 'invalid parameter "wait=1"'],
   [{ server: '127.0.0.1:8084', weight: [1] }, 422, 'invalid parameter "weight=[1]"'],
   [{ server: '127.0.0.1:0' }, 422, 'invalid port in upstream "127.0.0.1:0"'],
-  [{ weight: 2 }, 422, 'invalid number of arguments in "server" directive'],
+  [{ weight: 2 }, 422, '"server" is missing: it is the address of the server to add'],
+  [{ address: '127.0.0.1:8084' }, 422, 'invalid parameter "address"; the address is given as "server"'],
   [{ server: 'no.such.host.invalid:80' }, 422, 'host not found in upstream "no.such.host.invalid:80"'],
   [{ server: '127.0.0.1:8081' }, 409, 'upstream "app" has a peer "127.0.0.1:8081" already'],
   [
