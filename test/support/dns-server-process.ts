@@ -106,12 +106,15 @@ function listen(tries: number): void {
   })
   udp.bind(wanted, host, () => {
     const { port } = udp.address()
+    const listening = () => tell({ port })
     tcp.once('error', (error) => {
       udp.close()
       if (tries === 0) throw error
+      // Or it would tell of this port once another one is listened on.
+      tcp.off('listening', listening)
       setTimeout(() => listen(tries - 1), 50)
     })
-    tcp.listen(port, host, () => tell({ port }))
+    tcp.listen(port, host, listening)
   })
 }
 listen(50)
