@@ -105,9 +105,10 @@ export class Http2Client implements Served, Caller, StreamHost {
   }
 
   shutDown(): void {
-    for (const { exchange } of this.#streams) {
+    for (const stream of this.#streams) {
       // It is not the client that has gone.
-      if (exchange) exchange.call.denial ??= 'shutdown'
+      if (stream.exchange) stream.exchange.call.denial ??= 'shutdown'
+      stream.cut()
     }
     this.#session.destroy()
     this.#socket.destroy()

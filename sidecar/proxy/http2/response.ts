@@ -1,4 +1,4 @@
-import { constants, type ServerHttp2Stream } from 'node:http2'
+import type { ServerHttp2Stream } from 'node:http2'
 import type { OutgoingResponse, ResponseWriter } from '../client-side.ts'
 import type { StreamHead } from './head.ts'
 
@@ -17,6 +17,15 @@ const ofConnections = new Set([
 const frameHead = 9
 /** How long what was written before a response breaks off has to get to the client, milliseconds. */
 const lingering = 1000
+
+/**
+ * Resets a stream whose response is not whole. `close` would not do: it lets the stream end in order first, and what
+ * has come of the body would look like all of it.
+ */
+export function reset(stream: ServerHttp2Stream): void {
+  // With an error it is an internal one that the client is told of.
+  stream.destroy(new Error('response is not whole'))
+}
 
 /** Told when a response is over. */
 export interface StreamResponseEnd {
@@ -117,7 +126,7 @@ export class StreamResponse implements OutgoingResponse {
     const stream = this.#stream
     const end = () => {
       clearTimeout(timer)
-      stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+      reset(stream)
     }
     const timer = setTimeout(end, lingering)
     if (this.ended || stream.writableLength === 0) end()

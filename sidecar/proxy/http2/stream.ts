@@ -3,7 +3,7 @@ import type { Carrier } from '../client-side.ts'
 import type { Exchange } from '../exchange.ts'
 import type { StreamHead } from './head.ts'
 import { StreamRequest } from './request.ts'
-import { StreamResponse } from './response.ts'
+import { reset, StreamResponse } from './response.ts'
 
 /** The connection that streams are on, as they see it. */
 export interface StreamHost {
@@ -34,7 +34,7 @@ export class Stream implements Carrier {
 
   cut(): void {
     this.#break()
-    this.#stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+    reset(this.#stream)
   }
 
   breakOff(): void {
