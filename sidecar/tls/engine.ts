@@ -59,6 +59,7 @@ export class Engine {
     this.#server = makeServer(options, id)
     this.#server.on('secureConnection', (secure) => {
       const below = parentOf(secure)
+      secure.allowHalfOpen = true
       this.#waiting.get(below)?.secured(withReset(secure, below))
     })
     this.#server.on('tlsClientError', (error, secure) => {
@@ -70,6 +71,8 @@ export class Engine {
   /** Begins a handshake. @param socket paused, with what has come of it already put back */
   begin(socket: Socket, end: HandshakeEnd): void {
     this.#waiting.set(socket, end)
+    // Who ends its side in the middle of a handshake has gone; the layer above takes this over as it is now.
+    socket.allowHalfOpen = false
     // A documented way to hand a connection over that was accepted elsewhere.
     this.#server.emit('connection', socket)
   }

@@ -73,6 +73,8 @@ export class PeerEngine {
   begin(socket: Socket, { name, lane }: PeerName, done: (end: TLSSocket | PeerTlsError) => void): TLSSocket {
     const { verify, sendsName, alpn, reuse } = this.#options
     const session = reuse ? sessions.get(lane) : undefined
+    // As towards clients: an end in the middle of a handshake is the end of it.
+    socket.allowHalfOpen = false
     const secure = withReset(
       connect({
         socket,
@@ -99,6 +101,7 @@ export class PeerEngine {
     }
     const secured = () => {
       secure.removeListener('error', failed)
+      secure.allowHalfOpen = true
       done(secure)
     }
     secure.once('error', failed)

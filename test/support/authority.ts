@@ -51,7 +51,7 @@ export class Issuer implements Disposable {
       kind === 'rsa' ? ['-newkey', 'rsa:2048'] : ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1']
     const secret = passPhrase === undefined ? ['-nodes'] : ['-passout', `pass:${passPhrase}`]
     const subject = options.subject ?? `/CN=${name}`
-    openssl('req', '-new', ...key, ...secret, '-keyout', keyFile, '-out', csr, '-subj', subject)
+    openssl('req', '-new', '-utf8', ...key, ...secret, '-keyout', keyFile, '-out', csr, '-subj', subject)
     const names = hosts.map((host) => `${/^[\d.]+$|:/.test(host) ? 'IP' : 'DNS'}:${host}`).join(',')
     writeFileSync(
       extensions,

@@ -142,6 +142,8 @@ export class Backend {
   port = 0
   #server: Server
   #sockets = new Set<Socket>()
+  /** The same, or what TLS is spoken on: also where that is not spoken yet. */
+  #below = new Set<Socket>()
 
   /** @param tls what it shows to its clients; undefined: it does not speak TLS */
   constructor(script: Script, tls?: TlsOptions) {
@@ -150,6 +152,10 @@ export class Backend {
     // The type of the one that speaks TLS does not have what every server has.
     const options = { noDelay: true, allowHalfOpen: true }
     this.#server = tls ? createTlsServer({ ...options, ...tls }, serve) : createServer(options, serve)
+    this.#server.on('connection', (socket: Socket) => {
+      this.#below.add(socket)
+      socket.once('close', () => this.#below.delete(socket))
+    })
   }
 
   async listen({ host = '127.0.0.1', port = 0, path }: Listen = {}): Promise<this> {
@@ -187,7 +193,7 @@ export class Backend {
 
   /** Cuts all connections with RST; new ones are accepted as before. */
   cut(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy()
+    for (const socket of this.#below) socket.resetAndDestroy()
   }
 
   /** Closes connections with FIN, also those that are idle. */
