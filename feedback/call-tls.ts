@@ -19,6 +19,16 @@ export interface CallTls {
   readonly certificate: CallCertificate | undefined
 }
 
+/** What a client of `stream` has asked of TLS, read without taking part in it; empty where it has not. */
+export interface CallPreread {
+  /** Lower case. */
+  readonly serverName: string
+  /** The latest version that it speaks: `TLSv1.3`. */
+  readonly protocol: string
+  /** Protocols that it would speak inside, the one it likes best first. */
+  readonly alpn: readonly string[]
+}
+
 /** A client's certificate, in nginx's forms. */
 export interface CallCertificate {
   /** Who it is for, and who has signed it, by RFC 2253: `CN=name,O=organisation`. */

@@ -1,4 +1,4 @@
-import type { CallTls } from './call-tls.ts'
+import type { CallPreread, CallTls } from './call-tls.ts'
 import type { Counted } from './counted.ts'
 import type { Attempt } from './outcome.ts'
 import type { Upstream } from './upstream.ts'
@@ -55,6 +55,8 @@ export class Call {
   proxied: ProxiedAddresses | undefined = undefined
   /** Undefined where the client does not speak TLS. */
   tls: CallTls | undefined = undefined
+  /** Undefined where nobody has looked. */
+  preread: CallPreread | undefined = undefined
   /** `$host`: host of the request line, else of the Host header, else the server's first name; lower case. */
   host = ''
   /** The chosen server's first name. */

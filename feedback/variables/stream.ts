@@ -49,6 +49,9 @@ const reached = (item: (attempt: Attempt) => string): Read =>
 export const streamVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
   ...shared.map((name): [string, Read] => [name, requestVariables.get(name)!]),
   ...sharedOfAttempts.map((name): [string, Read] => [name, attemptVariables.get(name)!]),
+  ['ssl_preread_server_name', ({ preread }) => preread?.serverName ?? ''],
+  ['ssl_preread_protocol', ({ preread }) => preread?.protocol ?? ''],
+  ['ssl_preread_alpn_protocols', ({ preread }) => preread?.alpn.join(',') ?? ''],
   ['upstream_probe_response', (call) => call.probeBody],
   ['protocol', (call) => call.protocol],
   ['bytes_received', (call) => `${call.requestLength}`],

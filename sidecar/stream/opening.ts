@@ -1,11 +1,12 @@
 import type { Socket } from 'node:net'
 import type { Call } from '../../feedback/call.ts'
+import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
-import { Prelude } from '../net/prelude.ts'
 import { type ConnectFailure, Search } from './search.ts'
 import type { GroupTarget, StreamServer } from './settings.ts'
 import { dial, own, type SocketOwner } from './sockets.ts'
+import { Welcome, type Welcomed } from './welcome.ts'
 
 /** Whose beginning it is. */
 export interface Opened {
@@ -19,28 +20,31 @@ export interface Opened {
   answer(text: string): void
   /** There is nobody to pass it to. @param why for the error log, where that is not said elsewhere */
   refused(status: number, why?: string): void
+  /** The client has not begun as it must. @param why for the error log */
+  unfit(status: number, why: string): void
   /** The client has gone. */
   left(attempt: Attempt): void
   /** There is another deadline. @param at monotonic milliseconds */
   expect(at: number): void
 }
 
-/** The beginning of a session: the client's PROXY header, and the search for a peer that can be connected to. */
-export class Opening implements SocketOwner {
+/** The beginning of a session: the client's own, and the search for a peer that can be connected to. */
+export class Opening implements SocketOwner, Welcomed {
   /** The attempt that is under way; undefined as long as there is none. */
   attempt: Attempt | undefined = undefined
   /** Its connection. */
   peer: Socket | undefined = undefined
-  readonly #client: Socket
+  #client: Socket
   readonly #call: Call
   readonly #server: StreamServer
   readonly #whose: Opened
-  #prelude: Prelude | undefined = undefined
+  /** As long as the client is not ready. */
+  #welcome: Welcome | undefined = undefined
   #search: Search | undefined = undefined
   /** What the client sent before there was somebody to send it to; undefined: nothing. */
   #early: Buffer | undefined = undefined
   #ended = false
-  /** Since when the header, or the peer, is waited for; monotonic milliseconds. */
+  /** Since when the peer is waited for; monotonic milliseconds. */
   #since: number
 
   constructor(client: Socket, call: Call, server: StreamServer, whose: Opened) {
@@ -52,27 +56,28 @@ export class Opening implements SocketOwner {
   }
 
   begin(): void {
-    own(this.#client, this)
-    if (this.#server.proxied) {
-      this.#prelude = new Prelude()
-      this.#whose.expect(this.due)
-    } else this.#start()
+    if (!this.#server.proxied && !this.#server.settings.preread) {
+      this.welcomed(this.#client, undefined)
+      return
+    }
+    this.#welcome = new Welcome(this.#client, this.#call, this.#server, this)
+    this.#welcome.begin()
   }
 
   get due(): number {
-    const { proxyProtocolTimeout, connectTimeout } = this.#server.settings
-    return this.#since + (this.#prelude === undefined ? connectTimeout : proxyProtocolTimeout)
+    return this.#welcome?.due ?? this.#since + this.#server.settings.connectTimeout
   }
 
   /** So many milliseconds in which nobody could do anything count for nothing. */
   forgive(ms: number): void {
     this.#since += ms
+    this.#welcome?.forgive(ms)
   }
 
   /** The moment has come. */
   late(): void {
-    if (this.#prelude !== undefined) {
-      this.#whose.refused(400, 'client timed out while sending its PROXY header')
+    if (this.#welcome) {
+      this.#welcome.late()
       return
     }
     this.peer?.destroy()
@@ -84,6 +89,25 @@ export class Opening implements SocketOwner {
     })
   }
 
+  // What the client's beginning tells.
+
+  welcomed(client: Socket, early: Buffer | undefined): void {
+    this.#welcome = undefined
+    this.#client = client
+    this.#since = monotonic()
+    own(client, this)
+    if (early !== undefined) this.#take(early)
+    this.#start()
+  }
+
+  unfit(status: number, why: string): void {
+    this.#whose.unfit(status, why)
+  }
+
+  expect(at: number): void {
+    this.#whose.expect(at)
+  }
+
   // What the sockets tell.
 
   connected(socket: Socket): void {
@@ -93,10 +117,10 @@ export class Opening implements SocketOwner {
   }
 
   data(_client: Socket, chunk: Buffer): void {
-    if (this.#prelude !== undefined) {
-      this.#readPrelude(this.#prelude, chunk)
-      return
-    }
+    this.#take(chunk)
+  }
+
+  #take(chunk: Buffer): void {
     this.#call.requestLength += chunk.length
     this.#early = this.#early === undefined ? chunk : Buffer.concat([this.#early, chunk])
     if (this.#early.length >= this.#server.settings.bufferSize) this.#client.pause()
@@ -106,9 +130,7 @@ export class Opening implements SocketOwner {
 
   ended(): void {
     this.#ended = true
-    if (this.#prelude !== undefined) {
-      this.#whose.refused(400, 'client closed its connection in its PROXY header')
-    } else if (this.#early === undefined && !this.#server.settings.halfClose) {
+    if (this.#early === undefined && !this.#server.settings.halfClose) {
       // Nobody would be told anything by a connection that is closed as it is made.
       this.#left()
     }
@@ -119,8 +141,7 @@ export class Opening implements SocketOwner {
   failed(socket: Socket, error: NodeJS.ErrnoException): void {
     if (socket === this.peer) this.#unreachable({ ...connectVerdict(error), detail: error.message })
     else if (socket !== this.#client) return
-    else if (this.#prelude === undefined) this.#left()
-    else this.#whose.refused(400, 'client reset its connection in its PROXY header')
+    else this.#left()
   }
 
   closed(): void {}
@@ -128,26 +149,6 @@ export class Opening implements SocketOwner {
   #left(): void {
     this.peer?.destroy()
     if (this.attempt) this.#whose.left(this.attempt)
-  }
-
-  #readPrelude(prelude: Prelude, chunk: Buffer): void {
-    const header = prelude.add(chunk)
-    if (header === undefined) return
-    if ('fault' in header) {
-      this.#whose.refused(400, `client sent no PROXY header that can be read: ${header.fault}`)
-      return
-    }
-    const call = this.#call
-    const { addresses } = header
-    call.proxied = addresses
-    if (addresses !== undefined && this.#server.settings.trusted?.has(call.realipRemoteAddr)) {
-      call.remoteAddr = addresses.addr
-      call.remotePort = addresses.port
-    }
-    this.#early = prelude.rest(header)
-    this.#prelude = undefined
-    call.requestLength = this.#early?.length ?? 0
-    this.#start()
   }
 
   #start(): void {

@@ -164,10 +164,14 @@ export class Session implements SocketOwner, Opened {
 
   refused(status: number, why?: string): void {
     this.call.status = status
-    if (why !== undefined && status === 400) this.#host.note(this.call, why)
-    else if (why !== undefined) this.#host.complain(this.call, why)
+    if (why !== undefined) this.#host.complain(this.call, why)
     this.#conclude({ ending: 'aborted' })
     this.#relay.letGo()
+  }
+
+  unfit(status: number, why: string): void {
+    this.#host.note(this.call, why)
+    this.refused(status)
   }
 
   left(attempt: Attempt): void {

@@ -18,6 +18,10 @@ export interface SessionSettings {
   readonly proxyProtocol: 'v1' | 'v2' | undefined
   /** How long a client may take for its PROXY header. */
   readonly proxyProtocolTimeout: number
+  /** Whether what a client asks of TLS is read before a peer is chosen. */
+  readonly preread: boolean
+  readonly prereadTimeout: number
+  readonly prereadBufferSize: number
   /** Whose PROXY header is taken for the client's address; undefined: nobody's. */
   readonly trusted: Trusted | undefined
   /** Datagrams that one datagram is answered with; undefined: not known. */
@@ -81,6 +85,9 @@ export const sessionDefaults: SessionSettings = {
   bufferSize: 16_384,
   proxyProtocol: undefined,
   proxyProtocolTimeout: 30_000,
+  preread: false,
+  prereadTimeout: 30_000,
+  prereadBufferSize: 16_384,
   trusted: undefined,
   responses: undefined,
   requests: 0,

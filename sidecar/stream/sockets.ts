@@ -48,11 +48,13 @@ const listeners = {
   },
 }
 
-/** Has somebody told of a socket from now on, which is read from then on as well. */
+/** Has somebody told of a socket from now on, in place of who is told so far. It is read from then on as well. */
 export function own(socket: Socket, who: SocketOwner): void {
   // The property is what makes it an owned one.
   const owned = socket as Owned
+  const known = owned[owner] !== undefined
   owned[owner] = who
+  if (known) return
   if (owned.connecting) owned.on('connect', listeners.connect)
   owned.on('end', listeners.end)
   owned.on('drain', listeners.drain)

@@ -6,7 +6,7 @@ import { covers } from './names.ts'
  *
  * A directive by its name (an asterisk stands for any text), or with a parameter or a value after it.
  */
-export const pending: readonly string[] = ['ssl_preread']
+export const pending: readonly string[] = []
 
 /** Whether nothing of a directive is obeyed so far. */
 export function isPending(name: string): boolean {
