@@ -50,7 +50,12 @@ export function checkUpstreams(block: Groups, reading: Reading): void {
 function checkServers(name: string, upstream: UpstreamBlock, reading: Reading): void {
   const place = placeOf(reading, upstream)
   const servers = upstream.servers ?? []
-  if (upstream.zone) return
+  if (upstream.zone) {
+    // Servers may come over the admin server; as a rule a semicolon is missing, and a line has taken them for its own.
+    if (servers.length === 0)
+      reading.warn(place, `upstream "${name}" has no servers, nobody is asked until one is added`)
+    return
+  }
   if (servers.length === 0) fail(place, 'no servers are inside upstream')
   if (servers.every((server) => server.backup)) fail(place, `no servers in upstream "${name}"`)
 }
