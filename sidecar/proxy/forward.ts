@@ -321,7 +321,7 @@ class Run {
 
   #detail(denial: NoPeer): string {
     const { queue } = this.#group
-    if (denial === 'queue_full') return `${queue?.size} requests wait in the queue`
+    if (denial === 'queue_full') return `${queue?.size} requests wait in the queue, which is full`
     if (denial === 'queue_timeout') return `waited ${this.#exchange.call.queueMs?.toFixed(0)} ms in the queue`
     return this.#selection.denialDetail
   }
