@@ -58,6 +58,8 @@ export class PeerStream {
   #maxHead = 0
   #stream: ClientHttp2Stream | undefined = undefined
   #error: NodeJS.ErrnoException | undefined = undefined
+  /** The peer has said that its answer is whole. */
+  #whole = false
   /** The head has been told of. */
   #headed = false
   #finished = false
@@ -100,6 +102,7 @@ export class PeerStream {
       return
     }
     this.#stream = stream
+    this.#watchEnd(stream)
     stream.on('headers', (_, __, raw: string[]) => this.#interim(raw))
     stream.on('response', (_, flags, raw: string[]) => this.#head(raw, flags))
     stream.on('data', (chunk: Buffer) => this.#data(chunk))
@@ -195,9 +198,23 @@ export class PeerStream {
     this.#trailers = ownFields(raw)
   }
 
+  /**
+   * A stream that breaks off ends for its readers as one that is whole does. That it is whole is said while it is open: what
+   * ends it otherwise closes it first.
+   */
+  #watchEnd(stream: ClientHttp2Stream): void {
+    const push = stream.push.bind(stream)
+    stream.push = (chunk, encoding) => {
+      if (chunk === null && !stream.closed && !stream.destroyed) this.#whole = true
+      return push(chunk, encoding)
+    }
+  }
+
   #ended(): void {
     const events = this.#events
-    if (events === undefined || !this.#headed) return
+    if (events === undefined || !this.#headed || !this.#whole) return
+    // Some end a stream both ways at once where they mean that it failed.
+    if (this.#trailers === undefined && (this.#stream?.rstCode ?? 0) !== 0) return
     this.#events = undefined
     events.end(this.#trailers)
     // An answer that is whole makes the rest of the request needless.
