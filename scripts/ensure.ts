@@ -28,6 +28,8 @@ const packages = {
   haproxy: ['haproxy'],
   caddy: ['caddy'],
   faketime: ['faketime'],
+  nghttp: ['nghttp2-client'],
+  h2load: ['nghttp2-client'],
 } as const
 
 export type Program = keyof typeof packages

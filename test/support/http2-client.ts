@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
@@ -25,15 +24,17 @@ export class Http2 implements AsyncDisposable {
   readonly session: ClientHttp2Session
   /** Codes of the GOAWAY frames that came. */
   readonly goaways: number[] = []
+  readonly #closed: Promise<void>
 
   constructor(session: ClientHttp2Session) {
     this.session = session
     session.on('error', () => {})
+    this.#closed = new Promise((resolve) => session.once('close', resolve))
     session.on('goaway', (code) => this.goaways.push(code))
   }
 
-  get closed(): Promise<unknown> {
-    return this.session.destroyed ? Promise.resolve() : once(this.session, 'close')
+  get closed(): Promise<void> {
+    return this.#closed
   }
 
   /** Begins a request. @param end whether it has no body */
@@ -52,15 +53,16 @@ export class Http2 implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.session.destroy()
-    if (!this.session.closed) await once(this.session, 'close').catch(() => {})
+    await this.#closed
   }
 }
 
 /** Connects without TLS, knowing what is spoken. */
 export async function http2(port: number, options: Parameters<typeof connect>[1] = {}): Promise<Http2> {
-  const session = connect(`http://127.0.0.1:${port}`, options)
+  // What it is to send counts, too.
+  const session = connect(`http://127.0.0.1:${port}`, { maxSessionMemory: 1000, ...options })
   const client = new Http2(session)
-  await Promise.race([once(session, 'remoteSettings'), once(session, 'close')])
+  await Promise.race([new Promise((resolve) => session.once('remoteSettings', resolve)), client.closed])
   return client
 }
 
