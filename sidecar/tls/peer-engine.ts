@@ -13,6 +13,7 @@ import { Sessions } from './sessions.ts'
 import { reasonOf, TlsFileError } from './store.ts'
 import { suites } from './suites.ts'
 import { isVerifyError, verifyErrorText } from './verify-errors.ts'
+import type { Wire } from './wire.ts'
 
 /** How TLS is spoken with peers. */
 export interface PeerEngineOptions {
@@ -69,15 +70,21 @@ export class PeerEngine {
    * Makes a handshake.
    * @param socket connected
    * @param done called once; with an error the connection is gone
+   * @param wire looks at what passes; undefined: nobody does
    */
-  begin(socket: Socket, { name, lane }: PeerName, done: (end: TLSSocket | PeerTlsError) => void): TLSSocket {
+  begin(
+    socket: Socket,
+    { name, lane }: PeerName,
+    done: (end: TLSSocket | PeerTlsError) => void,
+    wire?: Wire,
+  ): TLSSocket {
     const { verify, sendsName, alpn, reuse } = this.#options
     const session = reuse ? sessions.get(lane) : undefined
     // As towards clients: an end in the middle of a handshake is the end of it.
     socket.allowHalfOpen = false
     const secure = withReset(
       connect({
-        socket,
+        socket: wire ?? socket,
         secureContext: this.#context,
         // What a session is taken up again for.
         host: name,
@@ -102,6 +109,7 @@ export class PeerEngine {
     const secured = () => {
       secure.removeListener('error', failed)
       secure.allowHalfOpen = true
+      if (wire) wire.allowHalfOpen = socket.allowHalfOpen = true
       done(secure)
     }
     secure.once('error', failed)

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { ensure } from '../../scripts/ensure.ts'
 import { Client } from './client.ts'
@@ -18,13 +19,8 @@ export class SecureClient extends Client {
 
 /** Opens a connection, whoever answers there. @throws where the handshake fails */
 export async function dialTls(port: number, options: ConnectionOptions = {}): Promise<SecureClient> {
-  const secure = connect({
-    host: '127.0.0.1',
-    port,
-    rejectUnauthorized: false,
-    allowHalfOpen: true,
-    ...options,
-  })
+  const socket = connectTcp({ host: '127.0.0.1', port, allowHalfOpen: true, noDelay: true })
+  const secure = connect({ socket, rejectUnauthorized: false, ...options })
   await once(secure, 'secureConnect')
   return new SecureClient(secure)
 }

@@ -2,7 +2,8 @@ import { connect, type Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { monotonic } from '../../../feedback/clock.ts'
 import type { Address } from '../../../feedback/peer.ts'
-import type { PeerEngine, PeerName } from '../../tls/peer-engine.ts'
+import type { PeerEngine, PeerName, PeerTlsError } from '../../tls/peer-engine.ts'
+import { Wire } from '../../tls/wire.ts'
 import type { HeadContext, HeadFault } from './head.ts'
 import { type ResponseEvents, ResponseParser } from './response-parser.ts'
 
@@ -51,8 +52,16 @@ export class Connection {
   #closed = false
   #failed: NodeJS.ErrnoException | undefined = undefined
 
-  /** @param lane where kept connections to the peer differ; its address otherwise */
-  constructor(socket: Socket, key: string, openedAt: number, lane = key) {
+  /** How many of the last pieces in turn had two bytes; see `Wire`. */
+  #short = 0
+  readonly #wire: Wire | undefined
+
+  /**
+   * @param lane where kept connections to the peer differ; its address otherwise
+   * @param wire what TLS is spoken on; undefined: it is not
+   */
+  constructor(socket: Socket, key: string, openedAt: number, lane = key, wire?: Wire) {
+    this.#wire = wire
     this.socket = socket
     this.key = key
     this.lane = lane
@@ -177,6 +186,7 @@ export class Connection {
       this.socket.destroy()
       return
     }
+    if (this.#wire !== undefined) this.#short = chunk.length === 2 ? this.#short + 1 : 0
     events.activity()
     const fault = this.#parser.feed(chunk)
     if (fault && this.#events === events) {
@@ -198,7 +208,8 @@ export class Connection {
       this.socket.destroy()
       return
     }
-    if (this.#parser.close()) return
+    // With TLS an end that the peer does not tell of may be anybody's: no message ends by it.
+    if ((this.#wire?.endedCleanly(this.#short) ?? true) && this.#parser.close()) return
     if (this.#events !== events) return
     this.destroy()
     events.lost(undefined)
@@ -258,9 +269,12 @@ export function openConnection(
     }
     // The layer above hears of it.
     socket.on('error', () => {})
-    secure = tls.engine.begin(socket, tls.name, (end) => {
-      done(end instanceof Error ? end : new Connection(end, key, monotonic(), tls.name.lane))
-    })
+    const wire = new Wire(socket)
+    const { engine, name } = tls
+    const secured = (end: TLSSocket | PeerTlsError) => {
+      done(end instanceof Error ? end : new Connection(end, key, monotonic(), name.lane, wire))
+    }
+    secure = engine.begin(socket, name, secured, wire)
   })
   return {
     cancel() {

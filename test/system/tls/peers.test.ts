@@ -327,6 +327,49 @@ test('an answer that is broken off is not taken for whole, and its client can te
   await sidecar.logged(/upstream prematurely closed connection while reading upstream/)
 })
 
+test('an answer that ends with its connection is whole only where the peer says that this is the end', async () => {
+  const head = 'HTTP/1.1 200 OK\r\n\r\n'
+  const bodies = ['', 'all', '12', 'x'.repeat(70_000)]
+  for (const maxVersion of ['TLSv1.2', 'TLSv1.3'] as const) {
+    const a = await peer({ ...shown(good), maxVersion }, async (x) => {
+      const [, how, which] = /^\/(\w+)\/(\d)/.exec(x.target)!
+      await x.send(head)
+      const body = bodies[Number(which)]!
+      if (body !== '') await x.send(body)
+      await sleep(how === 'slowly' ? 30 : 0)
+      if (how === 'cut') belowOf(x).end()
+      else x.socket.end()
+    })
+    await using sidecar = await start(`http {
+      access_log off;
+      upstream u { zone u 64k; server ${a.address} max_fails=0; }
+      server { listen 127.0.0.1:PORT; location / { proxy_pass https://u; } }
+    }`)
+    for (const [which, body] of bodies.entries()) {
+      for (const how of ['whole', 'slowly']) {
+        const reply = await ask(sidecar.port, `/${how}/${which}`)
+        assert.deepEqual(
+          [reply.complete, reply.text.length],
+          [true, body.length],
+          `${maxVersion} ${how} ${which}`,
+        )
+      }
+      const reply = await ask(sidecar.port, `/cut/${which}`)
+      assert.equal(reply.complete, false, `${maxVersion} cut ${which}`)
+    }
+    const peers = await sidecar.json<Record<string, { health: { fails: number } }>>(
+      '/status/http/upstreams/u/peers',
+    )
+    assert.equal(peers[a.address]!.health.fails, bodies.length)
+  }
+})
+
+/** The connection below TLS. */
+function belowOf({ socket }: Exchange): Socket {
+  // Node gives it no other name.
+  return (socket as Socket & { readonly _parent: Socket })._parent
+}
+
 test('probes speak TLS as their location does', async () => {
   const a = await peer(shown(good), (x) => x.reply({ body: x.target }))
   const b = await peer(shown(other), (x) => x.reply({ body: x.target }))
