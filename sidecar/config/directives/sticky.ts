@@ -1,4 +1,5 @@
 import { Type } from '../../../feedback/schema-type.ts'
+import { hasVariables } from '../address.ts'
 import { type Context, type Directive, directive, type Part, type Value } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { flag, line, size, text } from '../schema.ts'
@@ -127,9 +128,18 @@ const sticky = (context: Context, inner: readonly Directive[], syntax: string) =
     inner,
     leastWords: 2,
     wrong: (mode) => `unknown sticky mode "${mode}", it must be ${oneOf(inner.map(({ name }) => name))}`,
-    remark: oddExpires,
+    remark: (value) => constantRoute(value) ?? oddExpires(value),
     syntax,
   })
+
+/** Angie takes a word without a variable, too: last it is for those who name nobody, but first it is everybody's. */
+function constantRoute(value: object): string | undefined {
+  const { route } = value as { route?: readonly string[] }
+  const word = route?.[0]
+  return word === undefined || hasVariables(word)
+    ? undefined
+    : `"${word}" of the "sticky" directive is no variable`
+}
 
 function oneOf(names: readonly string[]): string {
   const quoted = names.map((name) => `"${name}"`)
