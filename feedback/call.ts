@@ -103,6 +103,8 @@ export class Call {
   proxyHost = ''
   /** `$proxy_port`. */
   proxyPort = ''
+  /** Whether TLS is spoken with the peers there. */
+  proxySecure = false
   /** Name of the group that was last asked; empty before the first pick. */
   upstream = ''
   /** The same as an object; undefined before the first pick. */

@@ -55,6 +55,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   const target = pass.target(call)
   call.proxyHost = target.host
   call.proxyPort = target.port
+  call.proxySecure = target.secure ?? false
   const { group } = target
   if (!group) return { kind: 'refused', status: target.failure?.status ?? 502, error: target.failure?.text }
   if (call.attempts.length > 0) call.runs.push(call.attempts.length)

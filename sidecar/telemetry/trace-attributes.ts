@@ -90,12 +90,13 @@ export function attemptAttributes(
   const { peer, upstream, address, pick } = attempt
   const attributes = methods.attributes(request.method)
   if (peer !== undefined) {
-    const { host, port, url, transport } = placeOf(peer)
+    const { host, port, authority, transport } = placeOf(peer)
     attributes['server.address'] = host
     if (port !== undefined) attributes['server.port'] = port
     attributes['network.peer.address'] = transport.address
     if (transport.port !== undefined) attributes['network.peer.port'] = transport.port
-    attributes['url.full'] = (url ?? `http://${call.proxyHost}`) + withoutSecrets(request.target)
+    const scheme = call.proxySecure ? 'https' : 'http'
+    attributes['url.full'] = `${scheme}://${authority ?? call.proxyHost}${withoutSecrets(request.target)}`
     attributes['evenkeel.track'] = peer.options.track
   }
   attributes['network.protocol.version'] = '1.1'
@@ -131,8 +132,8 @@ export function attemptError({ peerStatus, ending, reason }: Attempt): string | 
 interface Place {
   readonly host: string
   readonly port: number | undefined
-  /** How `url.full` begins; undefined for a peer that has no place in a URL. */
-  readonly url: string | undefined
+  /** As `url.full` has it; undefined for a peer that has no place in a URL. */
+  readonly authority: string | undefined
   readonly transport: { readonly address: string; readonly port: number | undefined }
 }
 
@@ -151,12 +152,17 @@ function placeOf(peer: Peer): Place {
 function findPlace({ address, server }: Peer): Place {
   if (address.kind === 'unix') {
     const { path } = address
-    return { host: path, port: undefined, url: undefined, transport: { address: path, port: undefined } }
+    return {
+      host: path,
+      port: undefined,
+      authority: undefined,
+      transport: { address: path, port: undefined },
+    }
   }
   const { host: ip, port } = address
   const host = /^([A-Za-z0-9_.-]+?)\.?(?::\d+)?$/.exec(server)?.[1] ?? ip
-  const authority = host.includes(':') ? `[${host}]` : host
-  return { host, port, url: `http://${authority}:${port}`, transport: { address: ip, port } }
+  const authority = `${host.includes(':') ? `[${host}]` : host}:${port}`
+  return { host, port, authority, transport: { address: ip, port } }
 }
 
 const credential =

@@ -90,6 +90,7 @@ test('a peer whose certificate does not pass is a failure for reason of tls, and
     assert.equal(peers[address]!.health.fails, 1)
     assert.equal(requests.length, 0)
   }
+  assert.match(sidecar.stderr, /upstream: "https:\/\/127/)
   const metrics = await (await fetch(`${sidecar.admin}/metrics`)).text()
   assert.equal(metrics.match(/reason="tls"[^\n]* 1$/gm)?.length, cases.length)
 })
