@@ -50,6 +50,8 @@ export class Http2Client implements Served, Caller, StreamHost {
   #since: number
   /** When it was told that no more streams are wanted, monotonic milliseconds; undefined: it was not. */
   #noticedAt: number | undefined = undefined
+  /** When it was seen to be over but for its connection, monotonic milliseconds. */
+  #endedAt: number | undefined = undefined
   /** Why it is being closed, where its client is to blame. */
   #fault: string | undefined = undefined
 
@@ -79,12 +81,18 @@ export class Http2Client implements Served, Caller, StreamHost {
   // What the listener tells.
 
   check(now: number): void {
-    if (this.#session.destroyed) return
-    if (this.#socket.bytesRead / 8 > this.#payload + spare) {
+    for (const stream of this.#streams) stream.check(now)
+    if (!this.#session.destroyed && this.#socket.bytesRead / 8 > this.#payload + spare) {
       this.#calm('sent far more than its requests consist of')
       return
     }
-    for (const stream of this.#streams) stream.check(now)
+    if (this.#session.closed || this.#session.destroyed) {
+      if (this.#streams.size > 0) return
+      // Whoever does not close after the last word, or does not even take it, is not waited for.
+      this.#endedAt ??= now
+      if (now - this.#endedAt >= lingering) this.#socket.destroy()
+      return
+    }
     if (this.#place.removed) this.drain()
     if (this.#noticedAt !== undefined && now - this.#noticedAt >= notice) this.#close()
     if (this.#streams.size > 0) return
@@ -124,10 +132,6 @@ export class Http2Client implements Served, Caller, StreamHost {
     // Every error ends in `close`.
     raw.on('error', nothing)
     this.connection.requests += 1
-    if (raw.destroyed) {
-      this.#reset()
-      return
-    }
     const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
     const head = readHead(fields, ended, this.spec.maxHead)
     if ('status' in head) {
@@ -150,6 +154,8 @@ export class Http2Client implements Served, Caller, StreamHost {
     })
     stream.exchange = exchange
     if (draining || removed || this.connection.requests >= spec.keepaliveRequests) this.drain()
+    // Where it was reset together with what began it.
+    if (raw.destroyed) stream.closed()
     handler.serve(exchange, spec.key)
   }
 
@@ -192,20 +198,12 @@ export class Http2Client implements Served, Caller, StreamHost {
     if (this.#session.destroyed) return
     this.#fault = why
     this.#session.destroy(new Error(why), constants.NGHTTP2_ENHANCE_YOUR_CALM)
-    this.#linger()
   }
 
   /** Takes no more streams, and closes after those that there are. */
   #close(): void {
     if (this.#session.closed || this.#session.destroyed) return
     this.#session.close()
-    this.#session.once('close', nothing)
-    if (this.#streams.size === 0) this.#linger()
-  }
-
-  #linger(): void {
-    const timer = setTimeout(() => this.#socket.destroy(), lingering)
-    this.#socket.once('close', () => clearTimeout(timer))
   }
 
   #failed(error: NodeJS.ErrnoException): void {

@@ -1,5 +1,6 @@
 import type { ServerHttp2Stream } from 'node:http2'
 import type { OutgoingResponse, ResponseWriter } from '../client-side.ts'
+import { token } from '../http1/fields.ts'
 import type { StreamHead } from './head.ts'
 
 /** Fields that HTTP/2 has no place for (RFC 9113 section 8.2.2). */
@@ -87,12 +88,12 @@ export class StreamResponse implements OutgoingResponse {
     // A client of gRPC looks for a status in the head where that ends the stream, and nowhere else.
     this.#bodyless = alone || status === 204 || status === 304 || this.#head.method === 'HEAD'
     if (!this.#open) return
-    const fields = [':status', `${status}`]
+    const fields = [':status', `${inRange(status)}`]
     for (let i = 0; i < headers.length; i += 2) {
       const name = headers[i]!.toLowerCase()
       // RFC 9110 section 8.6.
       if (ofConnections.has(name) || (name === 'content-length' && status === 204)) continue
-      fields.push(name, headers[i + 1]!)
+      if (token.test(name)) fields.push(name, trimmed(headers[i + 1]!))
     }
     this.#waits = this.#head.takesTrailers && !this.#bodyless
     this.bytes += size(fields)
@@ -181,11 +182,21 @@ function collected(headers: readonly string[]): Record<string, number | string |
   const fields: Record<string, string[]> = Object.create(null)
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i]!.toLowerCase()
-    if (ofConnections.has(name)) continue
+    if (ofConnections.has(name) || !token.test(name)) continue
     fields[name] ??= []
-    fields[name].push(headers[i + 1]!)
+    fields[name].push(trimmed(headers[i + 1]!))
   }
   return fields
+}
+
+/** RFC 9113 section 8.2.1: what is at the ends of a value in HTTP/1.1 has no place here. */
+function trimmed(value: string): string {
+  return /^[ \t]|[ \t]$/.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value
+}
+
+/** Node sends no statuses that nobody knows, as a configuration may return them. */
+function inRange(status: number): number {
+  return status >= 200 && status <= 599 ? status : 500
 }
 
 function size(headers: readonly string[]): number {

@@ -55,7 +55,12 @@ export class Stream implements Carrier {
 
   /** The work on the request is over. What the client still sends of it is not wanted (RFC 9113 section 8.1). */
   finish(): void {
-    if (!this.request.complete) this.#stream.close(constants.NGHTTP2_NO_ERROR)
+    if (this.request.complete) return
+    const stream = this.#stream
+    // Node holds a stream open, and its session, for what has come and is not read.
+    stream.off('data', onData).resume()
+    // Not before the head has gone out: nghttp2 drops one that still waits.
+    setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
   /** Ends it where the client takes nothing for too long. To be called from time to time. */
