@@ -22,7 +22,9 @@ export type Opening =
   | { readonly kind: 'broken'; readonly why: string }
 
 /** Longest message that is waited for, bytes: keys against quantum computers make them long. */
-export const longestHello = 65_536
+export const longestHello = 32_768
+/** Records that it may be cut into: each piece that comes is looked at from the beginning. */
+const mostRecords = 1000
 
 const more: Opening = { kind: 'more' }
 
@@ -46,19 +48,20 @@ function broken(why: string): Opening {
 /** The first message of the handshake, out of the records that it is cut into. @returns undefined: more has to come */
 function joined(bytes: Buffer): Buffer | string | undefined {
   const parts: Buffer[] = []
+  /** Its first bytes: what it is, and how long the rest is. */
+  const start: number[] = []
   let have = 0
-  let at = 0
-  while (at + 5 <= bytes.length) {
+  for (let at = 0; at + 5 <= bytes.length; ) {
     if (bytes[at] !== 22) return 'first message is broken off'
     const length = bytes.readUInt16BE(at + 3)
     if (length === 0 || length > 16_384) return 'impossible length of a record'
     const part = bytes.subarray(at + 5, at + 5 + length)
-    parts.push(part)
+    if (parts.push(part) > mostRecords) return 'first message is cut into too many pieces'
     have += part.length
-    const start = parts.length === 1 || parts[0]!.length >= 4 ? parts[0]! : Buffer.concat(parts)
-    if (start.length >= 1 && start[0] !== 1) return 'first message is none that begins TLS'
-    if (start.length >= 4) {
-      const wanted = 4 + start.readUIntBE(1, 3)
+    for (let i = 0; i < part.length && start.length < 4; i++) start.push(part[i]!)
+    if (start.length > 0 && start[0] !== 1) return 'first message is none that begins TLS'
+    if (start.length === 4) {
+      const wanted = 4 + start[1]! * 65_536 + start[2]! * 256 + start[3]!
       if (wanted > longestHello) return 'first message is too long'
       if (have >= wanted) return Buffer.concat(parts).subarray(4, wanted)
     }

@@ -329,6 +329,52 @@ test('an answer that is broken off is not taken for whole, and its client can te
   await sidecar.logged(/upstream prematurely closed connection while reading upstream/)
 })
 
+test('a peer that resets its connection is told from one that closes it', async () => {
+  const a = await peer(shown(good), async (x) => {
+    if (x.target === '/reset') belowOf(x).resetAndDestroy()
+    else x.socket.end()
+  })
+  await using sidecar = await start(`http {
+    access_log off;
+    upstream u { zone u 64k; server ${a.address} max_fails=0; }
+    server { listen 127.0.0.1:PORT; explain_header X-Why; location / { proxy_pass https://u; } }
+  }`)
+  for (const [path, reason] of [
+    ['/reset', 'reset'],
+    ['/close', 'closed'],
+  ] as const) {
+    const reply = await ask(sidecar.port, path)
+    assert.equal(reply.header('x-why'), `${a.address} 502 ${reason} (single), tries`)
+  }
+})
+
+test('a slow client holds a peer up that speaks TLS, on either side', async () => {
+  let sent = 0
+  const a = await peer(shown(good), async (x) => {
+    await x.send('HTTP/1.1 200 OK\r\nContent-Length: 400000000\r\n\r\n')
+    const piece = Buffer.alloc(1_000_000, 'x')
+    for (let gone = false; !gone && sent < 400; sent++) {
+      gone = await Promise.race([x.send(piece).then(() => x.socket.destroyed), x.gone.then(() => true)])
+    }
+  })
+  await using sidecar = await start(`http {
+    access_log off;
+    server {
+      listen 127.0.0.1:PORT ssl; ssl_certificate ${good.certFile}; ssl_certificate_key ${good.keyFile};
+      location / { proxy_pass https://${a.address}; }
+    }
+  }`)
+  const secure = await dialTls(sidecar.port)
+  secure.socket.pause()
+  await secure.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  await sleep(400)
+  const held = sent
+  assert.ok(held < 40, `${held} MB have been sent to nobody`)
+  await sleep(200)
+  assert.ok(sent <= held + 1, 'and no more')
+  secure.close()
+})
+
 test('an answer that ends with its connection is whole only where the peer says that this is the end', async () => {
   const head = 'HTTP/1.1 200 OK\r\n\r\n'
   const bodies = ['', 'all', '12', 'x'.repeat(70_000)]
