@@ -130,6 +130,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/tls/handshakes.test.ts': [4, 0.6],
   'test/system/tls/peers.test.ts': [9, 0.8],
   'test/system/tls/reload.test.ts': [6, 1.2],
+  'test/system/tls/tickets.test.ts': [3, 0.8],
   'test/system/traces-collector.test.ts': [19, 0.6],
   'test/system/traces-exemplars.test.ts': [6, 0.4],
   'test/system/traces.test.ts': [9, 0.6],

@@ -117,7 +117,7 @@ test('a good certificate passes, by as many authorities as may stand in between'
 
 test('a name with variables is verified, and sent where names are', async () => {
   const a = await peer(shown(good))
-  await using sidecar = await start(`http {
+  await using sidecar = await start(`worker_processes 1; http {
     access_log off;
     server {
       listen 127.0.0.1:PORT; proxy_ssl_verify on; proxy_ssl_trusted_certificate ${root.certFile};
@@ -137,7 +137,7 @@ test('connections are kept, and shared by nobody who says something else of TLS'
     const { subject } = seen(x).getPeerCertificate()
     return x.reply({ body: `${x.connection} ${subject?.CN}` })
   })
-  await using sidecar = await start(`http {
+  await using sidecar = await start(`worker_processes 1; http {
     access_log off;
     upstream u { server ${a.address}; }
     server {
@@ -166,7 +166,7 @@ test('connections are kept, and shared by nobody who says something else of TLS'
 
 test('sessions are taken up again, unless that is switched off', async () => {
   const a = await peer(shown(good))
-  await using sidecar = await start(`http {
+  await using sidecar = await start(`worker_processes 1; http {
     access_log off;
     upstream u { server ${a.address}; keepalive 0; }
     server {
