@@ -1,6 +1,5 @@
 import { closeSync, existsSync, openSync, readSync, renameSync, rmSync } from 'node:fs'
 import { now } from './deed.ts'
-import type { LogRecord } from './judge.ts'
 
 /** How long a file that was moved away may still be written to, milliseconds. */
 const lingerMs = 3000
@@ -14,15 +13,15 @@ interface Part {
   movedAt: number | undefined
 }
 
-/** Reads an access log as it is written, over rotations, so that no line is missed and none of it has to be kept. */
-export class AccessLogReader {
+/** Reads an access log of JSON as it is written, over rotations, so that no line is missed and none of it has to be kept. */
+export class AccessLogReader<T> {
   readonly #path: string
-  readonly #take: (record: LogRecord) => void
+  readonly #take: (record: T) => void
   readonly #buffer = Buffer.alloc(1024 * 1024)
   #parts: Part[] = []
   #serial = 0
 
-  constructor(path: string, take: (record: LogRecord) => void) {
+  constructor(path: string, take: (record: T) => void) {
     this.#path = path
     this.#take = take
   }
@@ -55,8 +54,8 @@ export class AccessLogReader {
         part.at += count
         const lines = (part.rest + this.#buffer.toString('latin1', 0, count)).split('\n')
         part.rest = lines.pop()!
-        // The format is the program's own `json`.
-        for (const line of lines) this.#take(JSON.parse(line) as LogRecord)
+        // The format is the configuration's, whoever reads it knows it.
+        for (const line of lines) this.#take(JSON.parse(line) as T)
       }
     }
     const old = this.#parts.filter(({ movedAt }) => movedAt !== undefined && now() - movedAt > lingerMs)

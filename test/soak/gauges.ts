@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { residentBytes } from '../support/invariants.ts'
 import type { Sidecar } from '../support/sidecar.ts'
@@ -35,6 +35,33 @@ function descriptors(pid: number): string[] {
   return readdirSync(`/proc/${pid}/fd`)
 }
 
+/**
+ * What the descriptors of the program are, one text each: files by their paths, sockets with their state. Those of its
+ * admin server are left out: as many as the harness asks at once, and keeps.
+ */
+export function opened({ pid, ports }: Sidecar): string[] {
+  const admin = `:${ports['ADMIN']!.toString(16).toUpperCase().padStart(4, '0')} `
+  const sockets = new Map<string, string>()
+  for (const table of ['tcp', 'tcp6', 'udp', 'udp6', 'unix']) {
+    for (const line of readFileSync(`/proc/${pid}/net/${table}`, 'latin1').split('\n')) {
+      const words = line.trim().split(/\s+/)
+      if (table === 'unix') sockets.set(words[6] ?? '', 'unix')
+      else sockets.set(words[9] ?? '', `${table} ${words[1]} ${words[2]} state ${words[3]}`)
+    }
+  }
+  const all = descriptors(pid).map((fd) => {
+    let name = ''
+    try {
+      name = readlinkSync(`/proc/${pid}/fd/${fd}`)
+    } catch {
+      // It is closed already.
+    }
+    const inode = /^socket:\[(\d+)\]$/.exec(name)?.[1]
+    return inode === undefined ? name.replace(/:\[\d+\]$/, '') : `socket ${sockets.get(inode) ?? ''}`.trim()
+  })
+  return all.filter((text) => !text.includes(admin))
+}
+
 function memories(folder: string): ThreadMemory[] {
   const found: ThreadMemory[] = []
   for (const file of readdirSync(folder)) {
@@ -66,7 +93,7 @@ export function busy(values: ReadonlyMap<string, number>): string[] {
   const found: string[] = []
   for (const [series, value] of values) {
     const of =
-      /^evenkeel_(?:peer_in_flight|peer_waiting_age_seconds|upstream_retries_waiting|upstream_idle_connections|connections_(?:active|idle))(?:\{|$)/
+      /^evenkeel_(?:peer_in_flight|peer_waiting_age_seconds|upstream_retries_waiting|upstream_queue_waiting|upstream_idle_connections|connections_(?:active|idle))(?:\{|$)/
     if (of.test(series) && value !== 0) found.push(`${series} ${value}`)
   }
   return found

@@ -9,6 +9,8 @@ export interface Flow {
   readonly retried: boolean
   /** Whether an error page stands for failures: status 203. */
   readonly page?: boolean
+  /** Name of the peer that its session is bound to: nobody else may be asked first. */
+  readonly bound?: string | undefined
   /** The status that the program itself must answer with, whatever peers do. */
   readonly own?: number
 }
@@ -78,6 +80,9 @@ export function judge(facts: Facts, witness: Witness): Judgement {
   const { record, outcome, flow } = facts
   const ours = (text: string): Judgement => ({ by: 'ours', text })
   const left = [...facts.deeds]
+  const first = record.attempts[0]
+  if (flow.bound !== undefined && first !== undefined && witness.nameOf(first.peer) !== flow.bound)
+    return ours(`${witness.nameOf(first.peer)} was asked first, and the session is bound to ${flow.bound}`)
   for (const attempt of record.attempts) {
     const peer = witness.nameOf(attempt.peer)
     if (peer === undefined) return ours(`attempt at ${attempt.peer} (${attempt.reason ?? 'ok'})`)

@@ -66,6 +66,51 @@ const errands: readonly Errand[] = [
     weight: 4,
     run: (visitor) => visitor.ask({ flow: { ...retried('own'), own: 200 }, place: '/own/' }),
   },
+  // Sessions that stay, peers by a name that moves, and a line that is waited in.
+  {
+    weight: 8,
+    run: (visitor, dice) =>
+      visitor.ask({ flow: retried('session'), place: '/stick/', query: { len: between(dice, 0, 3000) } }),
+  },
+  {
+    weight: 1,
+    run: (visitor, dice) =>
+      visitor.ask({
+        flow: retried('a session that nobody knows'),
+        place: dice() < 0.5 ? '/stick/' : '/learn/',
+        headers: {
+          Cookie: `peer=${String.fromCharCode(33 + Math.floor(dice() * 90)).repeat(between(dice, 1, 200))}`,
+        },
+      }),
+  },
+  {
+    weight: 6,
+    run: (visitor, dice) =>
+      visitor.ask({
+        flow: retried('a name that moves'),
+        place: '/followed/',
+        query: { len: between(dice, 0, 3000), after: between(dice, 0, 30) },
+      }),
+  },
+  {
+    weight: 4,
+    run: (visitor, dice) =>
+      visitor.ask({
+        flow: retried('waits in line'),
+        place: '/line/',
+        query: { after: between(dice, 20, 200) },
+      }),
+  },
+  {
+    weight: 2,
+    run: (visitor) =>
+      visitor.ask({
+        flow: retried('leaves the line'),
+        place: '/line/',
+        query: { after: 200 },
+        leave: 'soon',
+      }),
+  },
   // Bodies of requests: a POST that has been sent is not repeated, a PUT is while it is kept.
   {
     weight: 8,

@@ -52,8 +52,10 @@ try {
       long: true,
       say: console.log,
     })
-    const { requests, peerErrors, reloads, findings } = verdict
-    console.log(`${requests} requests, ${peerErrors} failures that peers caused, ${reloads} reloads`)
+    const { requests, sessions, peerErrors, reloads, changes, findings } = verdict
+    console.log(
+      `${requests} requests, ${sessions} sessions, ${peerErrors} failures that peers caused, ${reloads} reloads, ${changes} changes`,
+    )
     for (const finding of findings) console.log(finding)
     console.log(findings.length === 0 ? 'good: no error that a peer did not cause' : 'not good')
     process.exitCode = findings.length === 0 ? 0 : 1

@@ -3,9 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { seeded } from '../support/dice.ts'
+import { type DnsServer, dnsServer } from '../support/dns-server.ts'
 import { alarmsIn } from '../support/invariants.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 import { AccessLogReader } from './access-log.ts'
+import { BytePeers, refusingPort } from './byte-peers.ts'
+import { changeable, changed, changeSomething } from './changes.ts'
 import {
   comingAndGoing,
   configuration,
@@ -17,10 +20,13 @@ import {
   visiting,
 } from './configuration.ts'
 import { type Mood, moods, now } from './deed.ts'
-import { busy, Counters, inFlight, metrics, usage } from './gauges.ts'
+import { busy, Counters, inFlight, metrics, opened, usage } from './gauges.ts'
+import type { LogRecord } from './judge.ts'
 import { Ledger } from './ledger.ts'
 import { wander } from './mix.ts'
+import { moveName } from './names.ts'
 import { Peers } from './peers.ts'
+import { type SessionLine, Sessions } from './sessions.ts'
 import { type Bound, growth } from './slope.ts'
 import { type Town, Visitor } from './visitor.ts'
 import { type Window, windowLine, windowTitle } from './window.ts'
@@ -49,8 +55,12 @@ export interface SoakOptions {
 /** What the run found. It is good when there is no finding. */
 export interface Verdict {
   readonly requests: number
+  /** Of `stream`. */
+  readonly sessions: number
   readonly peerErrors: number
   readonly reloads: number
+  /** Changes of groups that were asked for while it ran. */
+  readonly changes: number
   readonly findings: readonly string[]
   readonly windows: readonly Window[]
 }
@@ -70,6 +80,9 @@ export async function soak(options: SoakOptions): Promise<Verdict> {
   let heard: Ledger | undefined
   const peers = new Peers((deed) => heard?.deed(deed))
   const names = new Map<string, string>()
+  await using dns = await dnsServer()
+  await using bytes = await new BytePeers().launch(3)
+  const refusing = `127.0.0.1:${await refusingPort()}`
   const folder = await mkdtemp(join(tmpdir(), 'evenkeel-soak-'))
   try {
     await Promise.all([
@@ -81,10 +94,12 @@ export async function soak(options: SoakOptions): Promise<Verdict> {
     const witness = { outages: peers.outages, nameOf: (one: string) => names.get(one), readTimeoutMs }
     const ledger = new Ledger(witness, options.evidenceMs)
     heard = ledger
-    const text = (variant: number) =>
-      configuration((name) => peers.addresses.get(name)!, options.threads, variant)
+    const address = (name: string) => peers.addresses.get(name)!
+    const around = { address, dns: dns.address, bytes: bytes.addresses, refusing }
+    const text = (variant: number) => configuration(around, options.threads, variant)
+    await moveName(dns, address, () => 0.5)
     await using sidecar = await start(text(0), { env: watched(options, folder) })
-    const run = new Run(options, sidecar, folder, peers, ledger, text, dice)
+    const run = new Run(options, sidecar, folder, { peers, dns, bytes }, ledger, text, dice)
     return await run.run()
   } finally {
     await peers.stop()
@@ -101,26 +116,37 @@ function watched({ windowSeconds }: SoakOptions, folder: string): Record<string,
   }
 }
 
+/** Whom the program has to do with. */
+interface World {
+  readonly peers: Peers
+  readonly dns: DnsServer
+  readonly bytes: BytePeers
+}
+
 class Run {
   readonly #options: SoakOptions
   readonly #sidecar: Sidecar
   readonly #folder: string
   readonly #peers: Peers
+  readonly #dns: DnsServer
+  readonly #sessions: Sessions
   readonly #ledger: Ledger
   readonly #text: (variant: number) => string
   readonly #dice: () => number
-  readonly #log: AccessLogReader
+  readonly #log: AccessLogReader<LogRecord>
+  readonly #sessionLog: AccessLogReader<SessionLine>
   readonly #counters = new Counters()
   readonly #windows: Window[] = []
   #over = false
   #reloads = 0
+  #changes = 0
   #scrapes = 0
 
   constructor(
     options: SoakOptions,
     sidecar: Sidecar,
     folder: string,
-    peers: Peers,
+    { peers, dns, bytes }: World,
     ledger: Ledger,
     text: (variant: number) => string,
     dice: () => number,
@@ -129,10 +155,17 @@ class Run {
     this.#sidecar = sidecar
     this.#folder = folder
     this.#peers = peers
+    this.#dns = dns
     this.#ledger = ledger
     this.#text = text
     this.#dice = dice
+    const { PORT2 = 0, PORT3 = 0, PORT4 = 0, PORT5 = 0 } = sidecar.ports
+    const doors = { plain: PORT2, half: PORT3, proxied: PORT4, udp: PORT5 }
+    this.#sessions = new Sessions(bytes, doors, (text) => ledger.fail(text))
     this.#log = new AccessLogReader(join(sidecar.folder, 'access.log'), (record) => ledger.record(record))
+    this.#sessionLog = new AccessLogReader(join(sidecar.folder, 'sessions.log'), (line) =>
+      this.#sessions.record(line),
+    )
   }
 
   async run(): Promise<Verdict> {
@@ -141,8 +174,9 @@ class Run {
     // The first scrape and the first line of the log open what stays open.
     await metrics(this.#sidecar)
     await (await fetch(`${this.#sidecar.url}/own/`)).text()
+    await this.#sessions.one(() => 0.1)
     await sleep(200)
-    const before = (await usage(this.#sidecar, this.#folder)).descriptors
+    const before = opened(this.#sidecar)
     const town = { port: this.#sidecar.port, ledger, peers: this.#peers }
     const begun = now()
     const over = () => this.#over
@@ -152,8 +186,15 @@ class Run {
         wander(town, seeded(this.#options.seed * 1000 + i), over, { restMs, long }),
       ),
     )
+    const sessionsDone = Promise.all(
+      Array.from({ length: Math.ceil(clients / 6) }, (_, i) =>
+        this.#meet(seeded(this.#options.seed * 1000 + 500 + i)),
+      ),
+    )
     const duties = Promise.all([
       this.#trouble(),
+      this.#every(700, () => moveName(this.#dns, this.#address, this.#dice)),
+      this.#every(150, () => this.#change()),
       this.#every(this.#options.reloadEveryMs, () => this.#reload()),
       this.#every(7000, () => this.#reopen()),
       this.#every(1500, () => this.#scrape()),
@@ -163,11 +204,12 @@ class Run {
     if (this.#options.lie) await this.#lie(town)
     await this.#rest(seconds * 1000)
     this.#over = true
-    await clientsDone
-    await duties
+    await Promise.all([clientsDone, sessionsDone, duties])
     const findings = await this.#quiet(before)
     return {
       requests: ledger.judged,
+      sessions: this.#sessions.judged,
+      changes: this.#changes,
       peerErrors: ledger.peerErrors,
       reloads: this.#reloads,
       windows: this.#windows,
@@ -203,9 +245,28 @@ class Run {
     }
   }
 
-  #look(): void {
+  readonly #address = (name: string): string => this.#peers.addresses.get(name)!
+
+  /** A client of `stream` that has one session after the other. */
+  async #meet(dice: () => number): Promise<void> {
+    while (!this.#over) {
+      await this.#sessions.one(dice).catch((error) => this.#ledger.fail(`a session: ${error}`))
+      await sleep(dice() * 2 * this.#options.restMs)
+    }
+  }
+
+  /** Changes a peer of a group while it runs. */
+  async #change(): Promise<void> {
+    this.#changes += 1
+    const wrong = await changeSomething(this.#sidecar, this.#address, this.#dice)
+    if (wrong !== undefined) this.#ledger.fail(wrong)
+  }
+
+  #look(last = false): void {
     this.#log.read()
-    this.#ledger.settle()
+    this.#sessionLog.read()
+    this.#ledger.settle(last)
+    this.#sessions.settle(last)
     const { outages } = this.#peers
     for (const spans of Object.values(outages)) spans.forget(now() - 120_000)
   }
@@ -242,6 +303,7 @@ class Run {
 
   async #reopen(): Promise<void> {
     this.#log.rotate()
+    this.#sessionLog.rotate()
     this.#sidecar.signal('SIGUSR1')
   }
 
@@ -259,7 +321,20 @@ class Run {
       const label = `peer="${this.#peers.addresses.get(name)}"`
       for (const series of values.keys()) if (series.includes(label)) values.delete(series)
     }
+    // Nor are peers that were taken away meanwhile what they were.
+    for (const series of values.keys()) if (this.#mayBegin(series)) values.delete(series)
     for (const series of this.#counters.next(values)) this.#ledger.fail(`a counter went back: ${series}`)
+  }
+
+  /** Whether it is of a peer that may have been taken away and have come back. */
+  #mayBegin(series: string): boolean {
+    if (!series.includes('peer="')) return false
+    if (series.includes('upstream="followed"')) return true
+    if (series.includes('upstream="stream/')) return true
+    return (
+      changed.some((group) => series.includes(`upstream="${group}"`)) &&
+      changeable.some((name) => series.includes(`peer="${this.#address(name)}"`))
+    )
   }
 
   /** One line a window. */
@@ -312,7 +387,7 @@ class Run {
   }
 
   /** Waits until all is quiet, and says what is not as it has to be. */
-  async #quiet(descriptorsBefore: number): Promise<string[]> {
+  async #quiet(before: readonly string[]): Promise<string[]> {
     const findings: string[] = []
     const sidecar = this.#sidecar
     const ledger = this.#ledger
@@ -324,19 +399,23 @@ class Run {
         await sleep(100)
         this.#look()
         left = busy(await metrics(sidecar))
-        more = (await usage(sidecar, this.#folder)).descriptors - descriptorsBefore
-      } while (now() < end && (left.length > 0 || more > 0 || ledger.open > 0))
+        more = opened(sidecar).length - before.length
+      } while (now() < end && (left.length > 0 || more > 0 || ledger.open + this.#sessions.open > 0))
       if (left.length > 0) findings.push(`still in progress: ${left.join(', ')}`)
-      if (more > 0) findings.push(`${more} more descriptors than before the load`)
+      if (more > 0) {
+        const rest = opened(sidecar)
+        for (const one of before) if (rest.includes(one)) rest.splice(rest.indexOf(one), 1)
+        findings.push(`${more} more descriptors than before the load, of these: ${rest.join(', ')}`)
+      }
       await this.#compare()
       findings.push(...(await this.#zones()))
       sidecar.signal('SIGTERM')
       const { code } = await sidecar.exited
       if (code !== 0) findings.push(`it ended with ${code}`)
     } else findings.push('the program did not live to the end')
-    this.#look()
-    ledger.settle(true)
+    this.#look(true)
     this.#log.close()
+    this.#sessionLog.close()
     for (const text of ledger.told.splice(0)) this.#tell(text)
     if (ledger.errors > 0) findings.push(`${ledger.errors} errors that no peer caused`)
     findings.push(...this.#told.slice(0, 10).map((text) => `  ${text}`))
@@ -363,6 +442,13 @@ class Run {
       found.push(
         `the zone has counted ${zone.total} requests, clients made ${asked} (${this.#ledger.unnamed} of them unnamed, ${this.#ledger.torn} heads torn)`,
       )
+    type Session = Record<string, { readonly connections: { total: number; processing: number } }>
+    const zones = await this.#sidecar.json<Session>('/status/stream/server_zones/')
+    const had = Object.values(zones).reduce((sum, { connections }) => sum + connections.total, 0)
+    if (Object.values(zones).some(({ connections }) => connections.processing !== 0))
+      found.push('a zone has sessions in progress')
+    if (had !== this.#sessions.begun)
+      found.push(`the zones have counted ${had} sessions, clients had ${this.#sessions.begun}`)
     return found
   }
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Client, dial, framing } from '../support/client.ts'
 import { chunk, type Head, headText, readBody } from '../support/message.ts'
+import { faithful } from './configuration.ts'
 import type { Flow, Outcome } from './judge.ts'
 import type { Ledger } from './ledger.ts'
 import { PatternCheck, pieces } from './pattern.ts'
@@ -10,7 +11,7 @@ import type { Peers } from './peers.ts'
 const patienceMs = 25_000
 
 /** When a client leaves before it has its answer. */
-export type Leaving = 'head' | 'sending' | 'waiting' | 'reading'
+export type Leaving = 'head' | 'sending' | 'waiting' | 'reading' | 'soon'
 
 export interface Wish {
   readonly flow: Flow
@@ -43,6 +44,8 @@ export interface Town {
 export class Visitor {
   readonly #town: Town
   #client: Client | undefined
+  /** What `/stick/` has given it last, and whom that names. */
+  #session: { readonly cookie: string; readonly peer: string } | undefined
 
   constructor(town: Town) {
     this.#town = town
@@ -56,7 +59,9 @@ export class Visitor {
   /** Asks once, and tells the ledger what it saw. */
   async ask(wish: Wish): Promise<void> {
     const { ledger } = this.#town
-    const id = ledger.begin(wish.flow)
+    const session = wish.place === '/stick/' && !wish.headers?.['Cookie'] ? this.#session : undefined
+    const id = ledger.begin({ ...wish.flow, bound: session?.peer })
+    if (session) wish = { ...wish, headers: { ...wish.headers, Cookie: session.cookie } }
     const timer = setTimeout(() => {
       ledger.end(id, { kind: 'wrong', text: 'no answer in time' })
       this.close()
@@ -156,6 +161,10 @@ export class Visitor {
       return { kind: 'left' }
     }
     if (telling && (await telling)) return { kind: 'left' }
+    if (leave === 'soon') {
+      await sleep(30)
+      return { kind: 'left' }
+    }
     const outcome = await this.#answer(client, id, wish)
     await sending
     return outcome
@@ -176,6 +185,11 @@ export class Visitor {
     const peer = head.header('x-peer')
     const name = head.header('x-id')
     if (name !== undefined && name !== id) return this.#wrong(`answer of request ${name}`)
+    const cookie = head.header('set-cookie')?.split(';', 1)[0]
+    if (cookie !== undefined && wish.place === '/stick/') {
+      // The name of another one is only good for as long as that one is there, and well.
+      this.#session = faithful.some((name) => name === peer) ? { cookie, peer: peer! } : undefined
+    }
     if (wish.leave === 'reading') {
       await client.inbox.some()
       return { kind: 'left' }
