@@ -17,7 +17,7 @@ import { unservedCall } from '../refusal.ts'
 import { makeCall } from '../request-call.ts'
 import { readHead } from './head.ts'
 import { Resets } from './resets.ts'
-import { sessionOptions } from './session-options.ts'
+import { sessionOptions, windowBytes } from './session-options.ts'
 import { Stream, type StreamHost } from './stream.ts'
 
 /** How long a client has to learn that no more streams are wanted, before those that it opens are refused, milliseconds. */
@@ -135,7 +135,7 @@ export class Http2Client implements Served, Caller, StreamHost {
     const ended = (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0
     const head = readHead(fields, ended, this.spec.maxHead)
     if ('status' in head) {
-      this.#refuse(raw, head)
+      this.#refuse(raw, head, ended)
       return
     }
     this.#payload += head.bytes
@@ -147,6 +147,8 @@ export class Http2Client implements Served, Caller, StreamHost {
     const call = makeCall(head, this)
     const exchange = new Exchange(call, stream.request, stream.response, stream, spec.settings, (ended) => {
       this.#payload += call.bytesSent
+      // What has come of a body that nobody took was not seen.
+      if (!stream.request.complete) this.#payload += windowBytes
       this.#over(stream)
       handler.ended(ended)
       stream.finish()
@@ -160,12 +162,20 @@ export class Http2Client implements Served, Caller, StreamHost {
   }
 
   /** Answers what is no request that could be served. */
-  #refuse(raw: ServerHttp2Stream, what: Unserved): void {
+  #refuse(raw: ServerHttp2Stream, what: Unserved, ended: boolean): void {
     const call = unservedCall(this, what)
     call.httpVersion = '2.0'
-    const text = `${what.status}\n`
-    raw.respond([':status', `${what.status}`, 'server', 'evenkeel', 'content-type', 'text/plain'])
-    raw.end(what.method === 'HEAD' ? '' : text)
+    if (raw.destroyed || raw.closed) {
+      // Reset together with what began it.
+      call.status = 499
+    } else {
+      const text = `${what.status}\n`
+      raw.respond([':status', `${what.status}`, 'server', 'evenkeel', 'content-type', 'text/plain'])
+      raw.end(what.method === 'HEAD' ? '' : text)
+      // A body that it has is not wanted.
+      if (!ended) raw.close(constants.NGHTTP2_NO_ERROR)
+      call.bytesSent = text.length
+    }
     call.endedAt = monotonic()
     this.#host.handler.malformed(call, this.spec.settings, what.why)
     // Whoever sends many of them has this side work for nothing, too.

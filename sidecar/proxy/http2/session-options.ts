@@ -4,7 +4,7 @@ import type { ListenSpec } from '../listener.ts'
 /** Most fields of a head, a few more than those that a request may have: what has too many is still answered. */
 const mostFields = 1100
 /** What a stream may hold at most of its body before somebody takes it: the window that clients begin with, bytes. */
-const windowBytes = 65_535
+export const windowBytes = 65_535
 
 /** What sessions with clients of an address obey. What is not said here is as Node and nghttp2 have it. */
 export function sessionOptions({ maxStreams, maxHead }: ListenSpec): ServerSessionOptions {
