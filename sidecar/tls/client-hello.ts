@@ -22,7 +22,7 @@ export type Opening =
   | { readonly kind: 'broken'; readonly why: string }
 
 /** Longest message that is waited for, bytes: keys against quantum computers make them long. */
-export const longestHello = 32_768
+const longestHello = 32_768
 /** Records that it may be cut into: each piece that comes is looked at from the beginning. */
 const mostRecords = 1000
 

@@ -98,6 +98,8 @@ http {
     error_page 497 =301 https://$host:PORT2$request_uri;
     location / { return 200 other; }
   }
+  server { listen 127.0.0.1:PORT3 ssl default_server; ssl_reject_handshake on; }
+  server { listen 127.0.0.1:PORT3 ssl; server_name in.test; ${shows(b)} location / { return 200 in; } }
 }`
 const sidecar: Sidecar = await start(config)
 after(() => sidecar[Symbol.asyncDispose]())
@@ -170,6 +172,10 @@ test('a server that rejects handshakes is not spoken with, and one without a cer
   assert.equal(away.code, 35)
   assert.match(away.stderr, /unrecognized name/)
   assert.equal((await curl(url('bare.test'), '-k')).body, 'bare')
+  const strict = sidecar.ports['PORT3']
+  assert.equal((await curl(`https://in.test:${strict}/`, '-k')).body, 'in')
+  assert.equal((await curl(`https://out.test:${strict}/`, '-k')).code, 35)
+  assert.equal((await curl(`https://127.0.0.1:${strict}/`, '-k')).code, 35)
 })
 
 test('what clients would have spoken can be told', async () => {
