@@ -10,6 +10,8 @@ import { assertSettled, type Looked } from './aftermath.ts'
 import { backend } from './backend.ts'
 import { dial } from './client.ts'
 import { start } from './sidecar.ts'
+import { udpClient } from './udp-client.ts'
+import { udpPeer } from './udp-peer.ts'
 
 /* This process stands for the program: its connections are looked at, and its metrics are whatever a test says. */
 
@@ -98,6 +100,17 @@ test('connections that are half closed, or open to peers beyond those kept idle,
   client.destroy()
   await assertSettled(program)
   server.close()
+})
+
+test('sockets that were left open for datagrams of a peer are told', async () => {
+  await using peer = await udpPeer()
+  metrics = `evenkeel_peer_in_flight{upstream="stream/u",peer="${peer.address}"} 0\n`
+  await assertSettled(program)
+  await using client = await udpClient(peer.port)
+  assert.ok(client.port > 0)
+  await assert.rejects(assertSettled(program, { settleMs: 30 }), {
+    message: /1 sockets for datagrams of peers/,
+  })
 })
 
 test('metrics that cannot be read are told, unless the configuration keeps them from a test', async () => {

@@ -128,17 +128,21 @@ async function sockets({ pid }: Looked, text: string): Promise<string[]> {
   const ports = new Set(Array.from(text.matchAll(/\bpeer="[^"]*:(\d+)"/g), ([, port]) => Number(port)))
   const found: string[] = []
   let toPeers = 0
-  for (const table of ['tcp', 'tcp6']) {
+  let datagrams = 0
+  for (const table of ['tcp', 'tcp6', 'udp', 'udp6']) {
     const lines = await readFile(`/proc/${pid}/net/${table}`, 'latin1').catch(() => '')
     for (const [line, port = '', state, inode = ''] of lines.matchAll(connection)) {
       if (!own.has(inode)) continue
       if (state === '8') found.push(`half closed: ${line.trim()}`)
-      else if (ports.has(Number.parseInt(port, 16))) toPeers += 1
+      else if (!ports.has(Number.parseInt(port, 16))) continue
+      else if (table.startsWith('tcp')) toPeers += 1
+      else datagrams += 1
     }
   }
   const idle = [...text.matchAll(idleSeries)].reduce((sum, [, , count]) => sum + Number(count), 0)
   const probed = /^evenkeel_peer_probes_total\{.*\} [1-9]/m.test(text)
   if (toPeers > idle && !probed) found.push(`${toPeers} connections to peers, ${idle} of them kept idle`)
+  if (datagrams > 0 && !probed) found.push(`${datagrams} sockets for datagrams of peers`)
   return found
 }
 
