@@ -50,6 +50,8 @@ export class Http2Client implements Served, Caller, StreamHost {
   #since: number
   /** When it was told that no more streams are wanted, monotonic milliseconds; undefined: it was not. */
   #noticedAt: number | undefined = undefined
+  /** Bytes that had been written as a stream was ended because its client took nothing; undefined: none was. */
+  #stuckAt: number | undefined = undefined
   /** When it was seen to be over but for its connection, monotonic milliseconds. */
   #endedAt: number | undefined = undefined
   /** Why it is being closed, where its client is to blame. */
@@ -81,7 +83,7 @@ export class Http2Client implements Served, Caller, StreamHost {
   // What the listener tells.
 
   check(now: number): void {
-    for (const stream of this.#streams) stream.check(now)
+    this.#checkWrites(now)
     if (!this.#session.destroyed && this.#socket.bytesRead / 8 > this.#payload + spare) {
       this.#calm('sent far more than its requests consist of')
       return
@@ -101,6 +103,15 @@ export class Http2Client implements Served, Caller, StreamHost {
     if (now - this.#since >= timeout) this.#close()
   }
 
+  /** Looks whether the client takes what is sent to it. */
+  #checkWrites(now: number): void {
+    const { bytesWritten } = this.#socket
+    if (this.#stuckAt !== undefined && this.#stuckAt !== bytesWritten) this.#stuckAt = undefined
+    // What resets a stream goes out whatever its window says: where it does not, it is the connection that stands still.
+    if (this.#stuckAt !== undefined && (this.#session.state.outboundQueueSize ?? 0) > 0) this.#hangUp()
+    for (const stream of this.#streams) if (stream.check(now)) this.#stuckAt = bytesWritten
+  }
+
   /** Says that no more streams are wanted. Those that are on their way are still served. */
   drain(): void {
     if (this.#noticedAt !== undefined || this.#session.closed || this.#session.destroyed) return
@@ -118,6 +129,10 @@ export class Http2Client implements Served, Caller, StreamHost {
       if (stream.exchange) stream.exchange.call.denial ??= 'shutdown'
       stream.cut()
     }
+    this.#hangUp()
+  }
+
+  #hangUp(): void {
     this.#session.destroy()
     this.#socket.destroy()
   }

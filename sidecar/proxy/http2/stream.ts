@@ -63,15 +63,17 @@ export class Stream implements Carrier {
     setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
-  /** Ends it where the client takes nothing for too long. To be called from time to time. */
-  check(now: number): void {
+  /** Ends it where the client takes nothing for too long. To be called from time to time. @returns whether it did */
+  check(now: number): boolean {
     const { backlog } = this.response
     if (backlog === 0 || backlog !== this.#backlog) {
       this.#backlog = backlog
       this.#since = now
-      return
+      return false
     }
-    if (this.exchange && now - this.#since >= this.exchange.settings.sendTimeout) this.cut()
+    const late = this.exchange !== undefined && now - this.#since >= this.exchange.settings.sendTimeout
+    if (late) this.cut()
+    return late
   }
 
   /** The response is over: see `StreamResponseEnd`. */

@@ -5,6 +5,7 @@ import { type Backend, backend } from '../../support/backend.ts'
 import { answerOn, http2 } from '../../support/http2-client.ts'
 import { dialFrames, frame, get, number } from '../../support/http2-frames.ts'
 import { eventually, type Lab, lab } from '../../support/invariants.ts'
+import type { Body } from '../../support/message.ts'
 
 let peer: Backend
 let it: Lab
@@ -67,6 +68,37 @@ test('a client that breaks its connection has left with all its streams', async 
     records.map(({ status, reasons }) => `${status} ${reasons}`),
     ['499 client_abort', '499 client_abort', '499 client_abort'],
   )
+  peer.script = (x) => x.reply()
+})
+
+test('a client that ends its side of the connection has left, as it has in HTTP/1.1', async () => {
+  await it.begin()
+  peer.script = async (x) => void (await x.gone)
+  using client = await dialFrames(it.port)
+  const before = peer.requests.length
+  client.headers(1, get)
+  await eventually('the peer is asked', () => peer.requests.length === before + 1)
+  client.socket.end()
+  await it.settle(1)
+  await it.left()
+  assert.deepEqual((await it.records()).at(-1)?.reasons, ['client_abort'])
+  peer.script = (x) => x.reply()
+})
+
+test('trailers of a request end its body, and go no further', async () => {
+  await it.begin()
+  let body: Body | undefined
+  peer.script = async (x) => {
+    body = await x.body()
+    await x.reply()
+  }
+  using client = await dialFrames(it.port)
+  client.headers(1, { ...get, ':method': 'POST' }, 0)
+  client.send(frame('data', 0, 1, Buffer.from('abc')))
+  client.headers(1, { 'x-trailer': 'a' })
+  await client.frame('headers', 1)
+  assert.deepEqual([body?.body.toString(), body?.trailers, body?.complete], ['abc', [], true])
+  await it.settle(1)
   peer.script = (x) => x.reply()
 })
 

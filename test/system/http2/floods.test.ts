@@ -173,6 +173,22 @@ test('a client that opens no window loses its streams, and others go on', async 
   await it.settle(undefined, { seen: false })
 })
 
+test('a client whose connection takes nothing is cut off with it', async () => {
+  await it.begin()
+  const attack = async () => {
+    using client = await dialFrames(it.port, [[4, 2 ** 31 - 1]])
+    client.send(frame('window', 0, 0, number(2 ** 31 - 1 - 65_535)))
+    for (let i = 0; i < 100; i += 1) client.headers(2 * i + 1, { ...get, ':path': '/big' })
+    await client.frame('headers', 1)
+    client.socket.pause()
+    await it.idle()
+    await it.left()
+    return 1
+  }
+  await attack()
+  await it.settle(undefined, { seen: false })
+})
+
 test('clients that take nothing cost little memory', async () => {
   const before = await residentBytes(it.sidecar.pid)
   const clients = await Promise.all(Array.from({ length: 10 }, () => dialFrames(it.port, [[4, 0]])))
