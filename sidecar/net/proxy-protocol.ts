@@ -53,7 +53,9 @@ function readLine(bytes: Buffer): ProxyHeader | ProxyFault | undefined {
   const [, family, from = '', to = '', fromPort = '', toPort = ''] =
     /^PROXY TCP([46]) (\S+) (\S+) (\d{1,5}) (\d{1,5})$/.exec(line) ?? []
   const is = family === '4' ? isIPv4 : isIPv6
-  if (family === undefined || !is(from) || !is(to) || +fromPort > 65_535 || +toPort > 65_535) {
+  // The zone of a link is no part of an address that is worth anything elsewhere.
+  const zoned = from.includes('%') || to.includes('%')
+  if (family === undefined || !is(from) || !is(to) || zoned || +fromPort > 65_535 || +toPort > 65_535) {
     return { fault: 'broken PROXY header' }
   }
   return { addresses: addressesOf(from, +fromPort, to, +toPort), length }

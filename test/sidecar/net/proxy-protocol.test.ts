@@ -49,6 +49,7 @@ test('what is no header is refused as soon as it shows', () => {
     'PROXY TCP4 2001:db8::1 ::1 1 2\r\n',
     'PROXY TCP4 192.0.2.1 198.51.100.2 4711 65536\r\n',
     'PROXY TCP4  192.0.2.1 198.51.100.2 4711 80\r\n',
+    'PROXY TCP6 fe80::1%eth0 ::1 4711 80\r\n',
     'PROXY UDP4 192.0.2.1 198.51.100.2 4711 80\r\n',
     `${signature}\x31\x11\x00\x0c${'\0'.repeat(12)}`,
     `${signature}\x22\x11\x00\x0c${'\0'.repeat(12)}`,
