@@ -20,6 +20,8 @@ export interface FollowersEnv extends FollowerEnv, LookupEnv {}
 
 /** How long a start or a reload waits for names that it does not know yet, milliseconds. */
 const firstAnswersMs = 5000
+/** And how long it does so without a word, milliseconds. */
+const silentMs = 1000
 
 /** All names that are followed, over reloads: groups that have the same one share it. */
 export class Followers {
@@ -40,6 +42,7 @@ export class Followers {
    */
   async expect(names: readonly FollowedName[], withinMs = firstAnswersMs): Promise<void> {
     const news: Promise<void>[] = []
+    const unheard = new Set<string>()
     for (const name of names) {
       const key = keyOf(name)
       if (this.#followers.has(key)) continue
@@ -47,16 +50,21 @@ export class Followers {
       const { host, service } = name
       const follower = new Follower(resolver, { host: host.toLowerCase(), service }, this.#env, this.#changed)
       this.#followers.set(key, follower)
-      news.push(follower.first)
+      unheard.add(host)
+      news.push(follower.first.then(() => void unheard.delete(host)))
     }
     if (news.length === 0) return
     const { promise: late, resolve } = Promise.withResolvers<void>()
     const cancel = this.#env.after(withinMs, resolve)
+    const patient = this.#env.after(silentMs, () =>
+      this.#env.say('notice', `waiting for the addresses of ${[...unheard].join(', ')}`),
+    )
     // What waits for answers does not keep a process alive, and it has nothing else to do before it serves.
     const alive = setInterval(() => {}, 1000)
     await Promise.race([Promise.all(news), late])
     clearInterval(alive)
     cancel()
+    patient()
   }
 
   /** Forgets all names but these, and resolvers that nobody asks any more. */

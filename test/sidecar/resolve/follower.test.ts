@@ -206,6 +206,22 @@ test('nobody waits longer than five seconds for a first answer', async () => {
   await expected
 })
 
+test('whom a start waits for is said after a second, and not where all have answered', async () => {
+  const bench = new Bench()
+  await bench.follow(bench.name({ host: 'known.example' }))
+  await bench.timers.pass(3000)
+  assert.deepEqual(bench.said, [])
+  bench.answer = 'never'
+  const names = ['one.example', 'two.example'].map((host) => bench.name({ host }))
+  const expected = bench.followers.expect([bench.name({ host: 'known.example' }), ...names])
+  await bench.timers.pass(999)
+  assert.deepEqual(bench.said, [])
+  await bench.timers.pass(1)
+  assert.deepEqual(bench.said, ['notice: waiting for the addresses of one.example, two.example'])
+  await bench.timers.pass(4000)
+  await expected
+})
+
 test('once stopped nothing is asked any more', async () => {
   const bench = new Bench()
   await bench.follow()
