@@ -4,7 +4,7 @@ import { monotonic } from '../feedback/clock.ts'
 import type { Address } from '../feedback/peer.ts'
 import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap, shown } from './answer.ts'
-import { connectInterval, dial } from './dial.ts'
+import { connectInterval, dialSecure } from './dial.ts'
 import { checkRequest, servingStatus, statusName } from './grpc-health.ts'
 import type { Answer, ProbeKind } from './probe.ts'
 
@@ -17,10 +17,10 @@ const args = Type.Object(
   { additionalProperties: false },
 )
 
-/** HTTP/2 without TLS and without asking first, as gRPC's own clients do it. */
+/** HTTP/2 without asking first, as gRPC's own clients do it; inside of TLS where the location speaks it. */
 export const grpc = {
   name: 'grpc',
-  summary: "Asks gRPC's health service over HTTP/2 without TLS: passed when it says SERVING.",
+  summary: "Asks gRPC's health service over HTTP/2: passed when it says SERVING.",
   args,
   http: false,
   leastInterval: connectInterval,
@@ -29,10 +29,11 @@ export const grpc = {
     await load()
     return undefined
   },
-  async check({ address }, { service = '' }, { signal }) {
+  async check({ address }, { service = '' }, { signal, question }) {
     const { connect } = await load()
     const startedAt = monotonic()
-    const socket = await dial(address, signal)
+    const { secure, connectTimeout } = question ?? { connectTimeout: Number.POSITIVE_INFINITY }
+    const socket = await dialSecure(address, signal, connectTimeout, secure)
     if ('failure' in socket) return answer(startedAt, { ...socket, passed: false })
     const connectMs = monotonic() - startedAt
     const session = connect('http://localhost', {

@@ -32,7 +32,7 @@ export interface LiveProbe extends ProbeRule {
   /** A call such as the location might get, without a client. */
   call(): Call
   /**
-   * What to ask for that call. Kinds that do not speak HTTP have no use for it.
+   * What to ask for that call. Kinds that do not speak HTTP have no use for more of it than how TLS is spoken.
    * @returns undefined when its fields cannot be written down
    */
   question(call: Call): Question | undefined

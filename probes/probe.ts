@@ -70,7 +70,7 @@ export interface Answer {
 
 /** What a kind may know beside its arguments. */
 export interface Asking {
-  /** Undefined for kinds that do not speak HTTP. */
+  /** Undefined where no location has one to ask. What does not speak HTTP takes nothing of it but how TLS is spoken. */
   readonly question: Question | undefined
   /** Aborted when the time is over; the kind then answers with a time-out. */
   readonly signal: AbortSignal

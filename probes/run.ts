@@ -40,7 +40,7 @@ export async function run(probe: LiveProbe, peer: Peer, sending: Sending): Promi
   }
   let answer: Answer
   try {
-    const question = probe.kind.http ? probe.question(call) : undefined
+    const question = probe.question(call)
     if (probe.kind.http && question === undefined)
       return inconclusive('a field of the request has a line break')
     const target = { name: peer.name, address: addressOf(peer.address, probe.port) }

@@ -61,6 +61,10 @@ export function buildProbes(
       if (misfit !== undefined) throw new PartError(`upstream_probe "${line.name}": ${misfit}`, line)
     }
     const kind = kindOfLine(line)
+    if (kind.http && secure !== undefined && route.settings.http2Peer) {
+      const text = `type=${kind.name} asks by HTTP/1.1, which is incompatible with "proxy_http_version 2" inside of TLS`
+      throw new PartError(text, line, 'type')
+    }
     const target = joined(pass.uri ?? '', bytes(line.uri ?? '/'))
     const method = line.method ?? 'GET'
     const request = kind.http ? requestOf(target, method, serverName, route.settings) : []
@@ -210,6 +214,6 @@ function question(
     headers,
     connectTimeout: settings.connectTimeout,
     maxHead: settings.bufferSize,
-    secure: secure?.(call),
+    ...(secure && { secure: secure(call) }),
   }
 }

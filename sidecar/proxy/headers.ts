@@ -109,7 +109,8 @@ export function requestHead(call: Call, settings: Settings, parts: HeadParts): R
   // Whoever sets the context of a trace by hand has it as written, and the client's other fields with it.
   const anew = set.length > 0 && settings.setHeaderNames.has('traceparent') ? undefined : tracing?.fields
   let passed = ''
-  let te = false
+  // Servers of gRPC take no call without it.
+  let te = settings.grpc
   if (settings.passRequestHeaders) {
     const raw = call.rawHeaders
     for (let i = 0; i < raw.length; i += 2) {

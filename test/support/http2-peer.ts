@@ -1,8 +1,11 @@
 import { once } from 'node:events'
 import {
+  createSecureServer,
   createServer,
+  type Http2SecureServer,
   type Http2Server,
   type IncomingHttpHeaders,
+  type SecureServerOptions,
   type ServerHttp2Session,
   type ServerHttp2Stream,
   type ServerOptions,
@@ -16,7 +19,7 @@ export type Http2Answer = (
   raw: readonly string[],
 ) => void
 
-/** A peer that speaks HTTP/2 without TLS, in this process. */
+/** A peer that speaks HTTP/2, in this process. */
 export class Http2Peer implements AsyncDisposable {
   readonly port: number
   /** Connections that are open, the oldest first. */
@@ -27,9 +30,9 @@ export class Http2Peer implements AsyncDisposable {
   requests = 0
   /** Codes that clients ended streams with before they were answered. */
   readonly resets: number[] = []
-  readonly #server: Http2Server
+  readonly #server: Http2Server | Http2SecureServer
 
-  constructor(server: Http2Server, answer: Http2Answer) {
+  constructor(server: Http2Server | Http2SecureServer, answer: Http2Answer) {
     this.#server = server
     this.port = (server.address() as AddressInfo).port
     server.on('session', (session) => {
@@ -65,6 +68,15 @@ export async function http2Peer(
 ): Promise<Http2Peer> {
   const server = createServer(options)
   server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return new Http2Peer(server, answer)
+}
+
+/** The same inside of TLS. */
+export async function http2TlsPeer(answer: Http2Answer, options: SecureServerOptions): Promise<Http2Peer> {
+  const server = createSecureServer(options)
+  server.on('tlsClientError', () => {}).on('unknownProtocol', (socket) => socket.destroy())
+  server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return new Http2Peer(server, answer)
 }
