@@ -86,13 +86,14 @@ export class StreamResponse implements OutgoingResponse {
   writeHead(status: number, _phrase: string, headers: readonly string[], alone = false): void {
     this.headersSent = true
     // A client of gRPC looks for a status in the head where that ends the stream, and nowhere else.
-    this.#bodyless = alone || status === 204 || status === 304 || this.#head.method === 'HEAD'
+    const empty = status === 204 || status === 205
+    this.#bodyless = alone || empty || status === 304 || this.#head.method === 'HEAD'
     if (!this.#open) return
     const fields = [':status', `${inRange(status)}`]
     for (let i = 0; i < headers.length; i += 2) {
       const name = headers[i]!.toLowerCase()
-      // RFC 9110 section 8.6.
-      if (ofConnections.has(name) || (name === 'content-length' && status === 204)) continue
+      // RFC 9110 sections 8.6 and 15.3.6; Node sends no body after a 205 either.
+      if (ofConnections.has(name) || (name === 'content-length' && empty)) continue
       if (token.test(name)) fields.push(name, trimmed(headers[i + 1]!))
     }
     this.#waits = this.#head.takesTrailers && !this.#bodyless

@@ -101,6 +101,9 @@ test('answers without a body have none: HEAD, 204, 304 and redirects of a peer',
   peer.script = { status: 304, headers: { ETag: '"x"' } }
   const same = await client.ask({ ':authority': 'a.example' })
   assert.deepEqual([same.status, same.body, same.headers['etag'], same.code], [304, '', '"x"', 0])
+  peer.script = { status: 205, body: 'none' }
+  const reset = await client.ask({ ':authority': 'a.example' })
+  assert.deepEqual([reset.status, reset.body, reset.code], [205, '', 0])
   peer.script = { body: 'long enough', headers: { 'X-Peer': '1' } }
   const asked = await client.ask({ ':method': 'HEAD', ':authority': 'a.example' })
   assert.deepEqual([asked.headers['content-length'], asked.body, asked.code], ['11', '', 0])
