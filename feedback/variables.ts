@@ -41,7 +41,7 @@ export class Variables {
     for (const [name, text] of fixed) this.#defined.set(name, constantRead(text))
     const known =
       kind === 'stream'
-        ? [streamVariables]
+        ? [streamVariables, tlsVariables]
         : [requestVariables, tlsVariables, attemptVariables, orcaVariables, traceVariables]
     for (const list of known) for (const [name, read] of list) this.#defined.set(name, read)
     this.#prefixed = new Map(kind === 'stream' ? [] : [...prefixed, ...orcaPrefixed])

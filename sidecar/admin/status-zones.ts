@@ -42,6 +42,7 @@ export function* sessionZones(zones: ReadonlyMap<string, ServerZone>): Generator
     yield [
       name,
       () => [
+        ...handshakes(zone),
         [
           'connections',
           () => [

@@ -170,13 +170,14 @@ export function assemble(
   }
   const opened = (logs: AccessLogs, { path, format }: AccessLogSpec) =>
     logs.open({ path: isAbsolute(path) ? path : resolve(options.prefix, path), format })
+  const files = { prefix: options.prefix, tls: options.tls ?? new TlsStore() }
   const router = buildRouter(http, {
     variables,
     group: (authority) => groups.get(authority.toLowerCase()),
     zone: zoneOf,
     openAccessLog: (spec) => opened(logs, spec),
     version: options.version,
-    files: { prefix: options.prefix, tls: options.tls ?? new TlsStore() },
+    files,
     onRoute(route, block, server) {
       routes.push(route)
       probes.push(...buildProbes(route, block, server, { variables, groups, http, prefix: options.prefix }))
@@ -199,6 +200,7 @@ export function assemble(
     variables: levels.stream.variables,
     group: (name) => groups.get(name),
     zone: (name) => zoneOf('stream', name),
+    files,
     openAccessLog: (spec) => opened(streamLogs, spec),
   })
   const probing = { variables: levels.stream.variables, groups, prefix: options.prefix }

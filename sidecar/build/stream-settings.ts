@@ -25,6 +25,8 @@ export function sessionSettings(levels: readonly model.StreamSettings[]): Sessio
     bufferSize: size(find('proxy_buffer_size'), d.bufferSize),
     proxyProtocol: protocol === true ? 'v1' : protocol === false ? undefined : protocol,
     proxyProtocolTimeout: ms(find('proxy_protocol_timeout'), d.proxyProtocolTimeout),
+    handshakeTimeout: ms(find('ssl_handshake_timeout'), d.handshakeTimeout),
+    peerTls: undefined,
     preread: find('ssl_preread') ?? d.preread,
     prereadTimeout: ms(find('preread_timeout'), d.prereadTimeout),
     prereadBufferSize: size(find('preread_buffer_size'), d.prereadBufferSize),

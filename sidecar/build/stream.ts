@@ -8,11 +8,13 @@ import type { Bind } from '../net/bind.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
 import type { GroupTarget, SessionSettings, StreamContent, StreamServer } from '../stream/settings.ts'
 import type { AccessLog } from '../telemetry/access-log.ts'
+import type { Door } from '../tls/handshake.ts'
 import { where } from './listening.ts'
-import { PartError } from './place.ts'
 import { type AccessLogSpec, conditional, defaultAccessLog } from './settings.ts'
 import { sessionSettings } from './stream-settings.ts'
 import { bytes } from './texts.ts'
+import { buildPeerEngine, PeerLevels } from './tls-peer.ts'
+import { buildEngine, type TlsSource } from './tls-server.ts'
 
 /** The `stream` side of a configuration. */
 export interface Streams {
@@ -37,6 +39,7 @@ export interface StreamsEnv {
   group(name: string): StreamGroup | undefined
   /** The counters of a `status_zone`; the same ones for the same name. */
   zone(name: string): ServerZone
+  readonly files: TlsSource
   /** Called once for each line of the configuration. */
   openAccessLog(spec: AccessLogSpec): AccessLog
 }
@@ -73,17 +76,18 @@ class StreamsBuilder implements Streams {
 
   add(server: model.StreamServerBlock): void {
     const { status_zone: zone } = server
-    refusePlain(server, this.#block)
+    const counted = zone === undefined ? undefined : this.#env.zone(zone)
     const common = {
       settings: this.#settings(server),
       content: this.#content(server),
       accessLogs: this.#accessLogs(server.access_log ?? this.#block.access_log ?? defaultAccessLog),
-      zone: zone === undefined ? undefined : this.#env.zone(zone),
+      zone: counted,
     }
+    const door = server.listen?.some(({ ssl }) => ssl) ? this.#door(server, counted) : undefined
     for (const line of server.listen ?? []) {
       const { address: key } = line
       const address = where(listenAddress(key))
-      const live = { ...common, address: key, proxied: line.proxy_protocol === true }
+      const live = { ...common, address: key, proxied: line.proxy_protocol === true, door: line.ssl && door }
       if (line.udp && address.kind === 'tcp') {
         this.udp.set(key, live)
         this.udpBinds.push({ key, address })
@@ -95,7 +99,24 @@ class StreamsBuilder implements Streams {
   }
 
   #settings(server: model.StreamServerBlock): SessionSettings {
-    return sessionSettings([this.#block, server])
+    const settings = sessionSettings([this.#block, server])
+    if (!(server.proxy_ssl ?? this.#block.proxy_ssl)) return settings
+    const tls = new PeerLevels('proxy_ssl_', [this.#block, server])
+    const name = tls.find('name')
+    const engine = buildPeerEngine(tls, [], this.#env.files)
+    const compiled = name === undefined ? undefined : this.#env.variables.compile(bytes(name))
+    return { ...settings, peerTls: { engine, name: compiled } }
+  }
+
+  /** What clients are shown: there is one server on each address, whatever they ask for. */
+  #door(server: model.StreamServerBlock, zone: ServerZone | undefined): Door {
+    const block = this.#block
+    const alpn = server.ssl_alpn ?? block.ssl_alpn ?? []
+    const engine = buildEngine([block, server], alpn, this.#env.files)
+    const rejects = server.ssl_reject_handshake ?? block.ssl_reject_handshake ?? false
+    const shown = { engine, rejects, zone }
+    if (zone) zone.secure = true
+    return { show: () => shown }
   }
 
   #content(server: model.StreamServerBlock): StreamContent {
@@ -103,11 +124,12 @@ class StreamsBuilder implements Streams {
     const { proxy_pass: pass } = server
     if (pass === undefined) return { kind: 'return', text: variables.compile(bytes(server.return ?? '')) }
     const text = variables.compile(bytes(pass))
+    const hostOf = (name: string) => this.#hostOf(name)
     const group = (name: string) => this.#env.group(`${streamPrefix}${name}`.toLowerCase())
     if (!hasVariables(pass)) {
       const found = group(bytes(pass))
       if (found === undefined) throw new Error(`host not found in upstream "${pass}"`)
-      const target = targetOf(found)
+      const target = targetOf(found, this.#hostOf(pass))
       return { kind: 'proxy', group: found.balancing.upstream.name, target: () => target }
     }
     return {
@@ -116,7 +138,7 @@ class StreamsBuilder implements Streams {
       target(call) {
         const name = text(call)
         const found = group(name)
-        if (found) return targetOf(found)
+        if (found) return targetOf(found, hostOf(name))
         try {
           const address = streamTarget(name)
           const host = address.kind === 'unix' ? name : address.host
@@ -126,6 +148,14 @@ class StreamsBuilder implements Streams {
         }
       },
     }
+  }
+
+  /** The name that peers are to have, as `proxy_pass` says it: a group's own, or a host without its port. */
+  #hostOf(pass: string): string {
+    const names = Object.keys(this.#block.upstreams ?? {})
+    if (names.some((name) => name.toLowerCase() === pass.toLowerCase())) return pass
+    const address = streamTarget(pass)
+    return address.kind === 'unix' ? '' : address.host
   }
 
   #accessLogs(lines: NonNullable<model.StreamSettings['access_log']>): AccessLog[] {
@@ -142,16 +172,6 @@ class StreamsBuilder implements Streams {
   }
 }
 
-function targetOf({ balancing, forms }: StreamGroup): GroupTarget {
-  return { group: balancing, forms }
-}
-
-/** @throws PartError where TLS is asked for that nobody would speak */
-function refusePlain(server: model.StreamServerBlock, block: model.StreamBlock): void {
-  const listen = server.listen?.find((line) => line.ssl)
-  if (listen)
-    throw new PartError('"ssl" parameter of "listen" in "stream" is not supported yet', listen, 'ssl')
-  if (!(server.proxy_ssl ?? block.proxy_ssl)) return
-  const level = server.proxy_ssl === undefined ? block : server
-  throw new PartError('"proxy_ssl" directive is not supported yet', level, 'proxy_ssl')
+function targetOf({ balancing, forms }: StreamGroup, host: string): GroupTarget {
+  return { group: balancing, host, forms }
 }

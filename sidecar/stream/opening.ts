@@ -3,9 +3,10 @@ import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
+import { proxyHeader } from '../net/proxy-protocol.ts'
 import { type ConnectFailure, Search } from './search.ts'
-import type { GroupTarget, StreamServer } from './settings.ts'
-import { dial, own, type SocketOwner } from './sockets.ts'
+import type { GroupTarget, PeerTls, StreamServer } from './settings.ts'
+import { dial, disown, own, type SocketOwner } from './sockets.ts'
 import { Welcome, type Welcomed } from './welcome.ts'
 
 /** Whose beginning it is. */
@@ -20,10 +21,14 @@ export interface Opened {
   answer(text: string): void
   /** There is nobody to pass it to. @param why for the error log, where that is not said elsewhere */
   refused(status: number, why?: string): void
+  /** The client speaks TLS: this is its connection from now on. */
+  secured(client: Socket): void
   /** The client has not begun as it must. @param why for the error log */
   unfit(status: number, why: string): void
   /** The client has gone. */
   left(attempt: Attempt): void
+  /** The client's connection has closed. */
+  closed(client: Socket): void
   /** There is another deadline. @param at monotonic milliseconds */
   expect(at: number): void
 }
@@ -44,6 +49,7 @@ export class Opening implements SocketOwner, Welcomed {
   /** What the client sent before there was somebody to send it to; undefined: nothing. */
   #early: Buffer | undefined = undefined
   #ended = false
+  #over = false
   /** Since when the peer is waited for; monotonic milliseconds. */
   #since: number
 
@@ -56,7 +62,8 @@ export class Opening implements SocketOwner, Welcomed {
   }
 
   begin(): void {
-    if (!this.#server.proxied && !this.#server.settings.preread) {
+    const { proxied, door, settings } = this.#server
+    if (!proxied && !door && !settings.preread) {
       this.welcomed(this.#client, undefined)
       return
     }
@@ -89,7 +96,22 @@ export class Opening implements SocketOwner, Welcomed {
     })
   }
 
+  /** The session is over, or goes on without it. */
+  abandon(): void {
+    this.#over = true
+    this.#welcome?.abandon()
+    this.#welcome = undefined
+  }
+
   // What the client's beginning tells.
+
+  secured(client: Socket): void {
+    this.#whose.secured(client)
+  }
+
+  closed(socket: Socket): void {
+    if (socket === this.#client) this.#whose.closed(socket)
+  }
 
   welcomed(client: Socket, early: Buffer | undefined): void {
     this.#welcome = undefined
@@ -111,9 +133,34 @@ export class Opening implements SocketOwner, Welcomed {
   // What the sockets tell.
 
   connected(socket: Socket): void {
-    const { attempt } = this
-    if (attempt !== undefined && socket === this.peer)
-      this.#whose.opened(attempt, socket, this.#early, this.#ended)
+    if (this.attempt === undefined || socket !== this.peer) return
+    const { proxyProtocol, peerTls } = this.#server.settings
+    if (proxyProtocol !== undefined) socket.write(proxyHeader(proxyProtocol, this.#call))
+    if (peerTls === undefined) this.#opened(this.attempt, socket)
+    else this.#secure(this.attempt, socket, peerTls)
+  }
+
+  #opened(attempt: Attempt, peer: Socket): void {
+    this.#whose.opened(attempt, peer, this.#early, this.#ended)
+  }
+
+  /** Speaks TLS with the peer, for which there is no more time than for connecting. */
+  #secure(attempt: Attempt, socket: Socket, { engine, name }: PeerTls): void {
+    disown(socket)
+    // The layer above hears of it.
+    socket.on('error', () => {})
+    const called = name?.(this.#call) ?? this.#search?.host ?? ''
+    engine.begin(socket, engine.lane(attempt.address, called), (end) => {
+      const stale = this.#over || socket !== this.peer
+      if (end instanceof Error) {
+        if (!stale) this.#unreachable({ ...connectVerdict(end), detail: end.message })
+      } else if (stale) end.destroy()
+      else {
+        this.peer = end
+        own(end, this)
+        this.#opened(attempt, end)
+      }
+    })
   }
 
   data(_client: Socket, chunk: Buffer): void {
@@ -143,8 +190,6 @@ export class Opening implements SocketOwner, Welcomed {
     else if (socket !== this.#client) return
     else this.#left()
   }
-
-  closed(): void {}
 
   #left(): void {
     this.peer?.destroy()

@@ -3,7 +3,7 @@ import { breakOff } from './sockets.ts'
 
 /** The two sides of a session, and what passes between them: bytes as they come, each side waiting for the other. */
 export class Relay {
-  readonly client: Socket
+  client: Socket
   /** Undefined while there is none. */
   peer: Socket | undefined = undefined
   /** The client, or the peer, has sent its FIN. */

@@ -41,6 +41,11 @@ export class Search {
     this.#triesLeft = this.#tries()
   }
 
+  /** What peers are to call themselves, unless told otherwise. */
+  get host(): string {
+    return this.#target.host
+  }
+
   #tries(): number {
     const { tries } = this.#selection
     return this.#policy.tries > 0 ? Math.min(this.#policy.tries, tries) : tries

@@ -5,7 +5,6 @@ import { connected, firstByte } from '../../feedback/observe-session.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { lossReason } from '../../feedback/socket-error.ts'
-import { proxyHeader } from '../net/proxy-protocol.ts'
 import type { SessionHost } from './host.ts'
 import { type Opened, Opening } from './opening.ts'
 import { begun, type End, ended, passed } from './record.ts'
@@ -97,9 +96,15 @@ export class Session implements SocketOwner, Opened {
     passed(this.call, this.#attempt, this.#server)
   }
 
+  #endOpening(): void {
+    this.#opening?.abandon()
+    this.#opening = undefined
+  }
+
   #measure(attempt: Attempt | undefined): void {
     const { client, peer } = this.#relay
-    this.call.bytesSent = written(client)
+    // A handshake that failed is no part of what is passed on.
+    if (this.#server.door === undefined || this.call.tls) this.call.bytesSent = written(client)
     if (attempt && peer) attempt.bytesSent = written(peer)
   }
 
@@ -134,7 +139,7 @@ export class Session implements SocketOwner, Opened {
     const { call } = this
     const { client } = this.#relay
     const now = monotonic()
-    this.#opening = undefined
+    this.#endOpening()
     this.#attempt = attempt
     this.#relay.peer = peer
     handOver(client, this)
@@ -143,8 +148,6 @@ export class Session implements SocketOwner, Opened {
     connected(attempt, call, now)
     this.#since = now
     this.expect(this.due)
-    const { proxyProtocol } = this.#server.settings
-    if (proxyProtocol !== undefined) peer.write(proxyHeader(proxyProtocol, call))
     if (early !== undefined && !peer.write(early)) client.pause()
     else client.resume()
     if (ended) this.ended(client)
@@ -155,7 +158,7 @@ export class Session implements SocketOwner, Opened {
 
   answer(text: string): void {
     const { client } = this.#relay
-    this.#opening = undefined
+    this.#endOpening()
     handOver(client, this)
     this.#since = monotonic()
     this.expect(this.due)
@@ -167,6 +170,10 @@ export class Session implements SocketOwner, Opened {
     if (why !== undefined) this.#host.complain(this.call, why)
     this.#conclude({ ending: 'aborted' })
     this.#relay.letGo()
+  }
+
+  secured(client: Socket): void {
+    this.#relay.client = client
   }
 
   unfit(status: number, why: string): void {
@@ -259,7 +266,7 @@ export class Session implements SocketOwner, Opened {
 
   #conclude(end: End): void {
     if (this.#opening) handOver(this.#relay.client, this)
-    this.#opening = undefined
+    this.#endOpening()
     this.#closing = true
     this.#endAt = Number.POSITIVE_INFINITY
     this.#since = monotonic()

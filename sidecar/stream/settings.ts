@@ -3,6 +3,15 @@ import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Group } from '../balance/group.ts'
 import type { Trusted } from '../net/trusted.ts'
+import type { Door } from '../tls/handshake.ts'
+import type { PeerEngine } from '../tls/peer-engine.ts'
+
+/** How TLS is spoken with peers. */
+export interface PeerTls {
+  readonly engine: PeerEngine
+  /** What the peer is to call itself; undefined: as `proxy_pass` calls it. */
+  readonly name: ((call: Call) => string) | undefined
+}
 
 /** What a server of `stream` says of its sessions. Times are milliseconds, sizes bytes. */
 export interface SessionSettings {
@@ -18,6 +27,10 @@ export interface SessionSettings {
   readonly proxyProtocol: 'v1' | 'v2' | undefined
   /** How long a client may take for its PROXY header. */
   readonly proxyProtocolTimeout: number
+  /** How long a handshake of TLS with a client may take. */
+  readonly handshakeTimeout: number
+  /** How TLS is spoken with peers; undefined: it is not. */
+  readonly peerTls: PeerTls | undefined
   /** Whether what a client asks of TLS is read before a peer is chosen. */
   readonly preread: boolean
   readonly prereadTimeout: number
@@ -34,6 +47,8 @@ export interface SessionSettings {
 export interface GroupTarget {
   /** As it was when the configuration, or the last change of its peers, was put into force. */
   readonly group: Group
+  /** The host that `proxy_pass` names, or the group. */
+  readonly host: string
   /** Which form of it is in force now; undefined: that one is, for good. */
   readonly forms?: { readonly latest: { readonly balancing: Group } | undefined } | undefined
 }
@@ -60,6 +75,8 @@ export interface StreamServer {
   readonly address: string
   /** Whether its clients begin with a PROXY header. */
   readonly proxied: boolean
+  /** What clients are shown, all of whom are to speak TLS; undefined where they are not to. */
+  readonly door: Door | undefined
   readonly settings: SessionSettings
   readonly content: StreamContent
   /** Told of sessions that have ended. */
@@ -85,6 +102,8 @@ export const sessionDefaults: SessionSettings = {
   bufferSize: 16_384,
   proxyProtocol: undefined,
   proxyProtocolTimeout: 30_000,
+  handshakeTimeout: 60_000,
+  peerTls: undefined,
   preread: false,
   prereadTimeout: 30_000,
   prereadBufferSize: 16_384,

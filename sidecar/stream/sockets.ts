@@ -64,6 +64,13 @@ export function own(socket: Socket, who: SocketOwner): void {
   owned.on('data', listeners.data)
 }
 
+/** Has nobody told of a socket any more that is owned: another layer has it. What it sends is not read here. */
+export function disown(socket: Socket): void {
+  for (const [event, listener] of Object.entries(listeners)) socket.off(event, listener)
+  // Not owned any more; there is no other type for that than the one before.
+  delete (socket as { [owner]?: SocketOwner })[owner]
+}
+
 /** Has somebody else told of a socket that is owned. */
 export function handOver(socket: Socket, who: SocketOwner): void {
   ;(socket as Owned)[owner] = who

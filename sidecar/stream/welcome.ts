@@ -1,13 +1,18 @@
 import type { Socket } from 'node:net'
+import type { TLSSocket } from 'node:tls'
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { Prelude } from '../net/prelude.ts'
+import { type ClientTls, certificateRefusal } from '../tls/client-tls.ts'
+import { type Door, Handshake } from '../tls/handshake.ts'
 import { preread } from './preread.ts'
 import type { StreamServer } from './settings.ts'
-import { own, type SocketOwner } from './sockets.ts'
+import { disown, own, type SocketOwner } from './sockets.ts'
 
 /** Told how a client's connection begins. */
 export interface Welcomed {
+  /** It speaks TLS: this is its connection from now on. */
+  secured(client: Socket): void
   /**
    * All is known of it that has to be before a peer is chosen.
    * @param early what the client has sent so far, of what is passed on; undefined: nothing
@@ -15,17 +20,20 @@ export interface Welcomed {
   welcomed(client: Socket, early: Buffer | undefined): void
   /** It does not begin as it must. @param why for those who want to know of clients' mistakes */
   unfit(status: number, why: string): void
+  /** Its connection has closed, which nobody else is told of. */
+  closed(client: Socket): void
   /** There is another deadline. @param at monotonic milliseconds */
   expect(at: number): void
 }
 
-/** The beginning of a client's connection: its PROXY header, and what is read of TLS without taking part in it. */
+/** The beginning of a client's connection: its PROXY header, its handshake, and what is read of TLS without taking part in it. */
 export class Welcome implements SocketOwner {
-  readonly #client: Socket
+  #client: Socket
   readonly #call: Call
   readonly #server: StreamServer
   readonly #whose: Welcomed
   #prelude: Prelude | undefined = undefined
+  #handshake: Handshake | undefined = undefined
   #early: Buffer | undefined = undefined
   /** Since when what is waited for now is; monotonic milliseconds. */
   #since: number
@@ -39,14 +47,24 @@ export class Welcome implements SocketOwner {
   }
 
   begin(): void {
-    own(this.#client, this)
-    if (this.#server.proxied) this.#prelude = new Prelude()
+    const { proxied, door } = this.#server
+    if (proxied || door === undefined) own(this.#client, this)
+    if (proxied) this.#prelude = new Prelude()
+    else if (door) this.#secure(door, undefined)
     this.#whose.expect(this.due)
   }
 
   get due(): number {
-    const { proxyProtocolTimeout, prereadTimeout } = this.#server.settings
-    return this.#since + (this.#prelude === undefined ? prereadTimeout : proxyProtocolTimeout)
+    const { proxyProtocolTimeout, handshakeTimeout, prereadTimeout } = this.#server.settings
+    if (this.#prelude) return this.#since + proxyProtocolTimeout
+    return this.#since + (this.#handshake ? handshakeTimeout : prereadTimeout)
+  }
+
+  /** The session is over before all of this is. */
+  abandon(): void {
+    if (this.#handshake === undefined) return
+    this.#handshake = undefined
+    this.#client.destroy()
   }
 
   /** So many milliseconds in which nobody could do anything count for nothing. */
@@ -57,6 +75,8 @@ export class Welcome implements SocketOwner {
   /** The moment has come. */
   late(): void {
     if (this.#prelude) this.#whose.unfit(400, 'client timed out while sending its PROXY header')
+    // It has a clock of its own, and its own counters.
+    else if (this.#handshake) this.#handshake.check(monotonic(), this.#server.settings.handshakeTimeout)
     else this.#silent('timed out')
   }
 
@@ -102,9 +122,61 @@ export class Welcome implements SocketOwner {
     this.#prelude = undefined
     this.#since = monotonic()
     const rest = prelude.rest(header)
-    if (!this.#server.settings.preread) this.#done(rest)
-    else if (rest === undefined) this.#whose.expect(this.due)
-    else this.#readAhead(rest)
+    const { door } = this.#server
+    if (door) {
+      disown(this.#client)
+      this.#secure(door, rest)
+      this.#whose.expect(this.due)
+    } else this.#go(rest)
+  }
+
+  /** @param first what has come of it */
+  #secure(door: Door, first: Buffer | undefined): void {
+    const client = this.#client
+    const handshake: Handshake = new Handshake(client, () => door, {
+      secured: (secure, tls) => {
+        if (this.#handshake === handshake) this.#secured(secure, tls)
+        else secure.destroy()
+      },
+      plain: () => {
+        door.show('').zone?.handshake('failed')
+        own(client, this)
+        this.#insecure(handshake, 'client sent no TLS to a port where it is spoken')
+      },
+      failed: (why) => this.#insecure(handshake, why),
+      closed: () => {
+        this.#insecure(handshake, 'client closed its connection in SSL handshake')
+        this.#whose.closed(client)
+      },
+    })
+    this.#handshake = handshake
+    if (first) client.unshift(first)
+  }
+
+  #insecure(handshake: Handshake, why: string): void {
+    if (this.#handshake !== handshake) return
+    this.#handshake = undefined
+    this.#whose.unfit(500, why)
+  }
+
+  #secured(secure: TLSSocket, tls: ClientTls): void {
+    this.#handshake = undefined
+    this.#client = secure
+    this.#since = monotonic()
+    this.#call.tls = tls
+    own(secure, this)
+    this.#whose.secured(secure)
+    const refusal = certificateRefusal(tls, tls.engine.verify)
+    if (refusal === 495) this.#whose.unfit(500, `client SSL certificate verify error: ${tls.verify}`)
+    else if (refusal === 496) this.#whose.unfit(500, 'client sent no required SSL certificate')
+    else this.#go(undefined)
+  }
+
+  /** @param first what has come of what is passed on */
+  #go(first: Buffer | undefined): void {
+    if (!this.#server.settings.preread) this.#done(first)
+    else if (first === undefined) this.#whose.expect(this.due)
+    else this.#readAhead(first)
   }
 
   #readAhead(chunk: Buffer): void {

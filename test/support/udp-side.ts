@@ -48,10 +48,11 @@ export class UdpSideUnderTest implements AsyncDisposable {
     const server: StreamServer = {
       address: this.#key,
       proxied: false,
+      door: undefined,
       settings: { ...sessionDefaults, ...settings },
       content:
         content instanceof Group
-          ? { kind: 'proxy', group: content.upstream.name, target: () => ({ group: content }) }
+          ? { kind: 'proxy', group: content.upstream.name, target: () => ({ group: content, host: '' }) }
           : content,
       accessLogs: [(call) => this.ended.push(call)],
       zone: undefined,

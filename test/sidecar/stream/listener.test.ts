@@ -29,6 +29,7 @@ test('clients that come before anybody serves them wait, and those that leave ag
   const server: StreamServer = {
     address: key,
     proxied: false,
+    door: undefined,
     settings: sessionDefaults,
     content: { kind: 'return', text: () => 'welcome' },
     accessLogs: [(call) => ended.push(call)],

@@ -27,6 +27,7 @@ test('a datagram from port 0 is dropped: nobody could answer it', async (t) => {
   listener.server = {
     address: bind.key,
     proxied: false,
+    door: undefined,
     settings: sessionDefaults,
     content: { kind: 'return', text: () => 'x' },
     accessLogs: [],
