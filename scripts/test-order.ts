@@ -106,6 +106,7 @@ export const needs: Readonly<Record<string, Need>> = {
   'test/system/fleet/sharing.test.ts': [14, 0.5],
   'test/system/fleet/split.test.ts': [35, 0.5],
   'test/system/fleet/trouble.test.ts': [19, 0.5],
+  'test/system/grpc/sessions.test.ts': [5, 1.3],
   'test/system/http2/any-frames.test.ts': [7, 0.8],
   'test/system/http2/ends.test.ts': [5, 0.5],
   'test/system/http2/floods.test.ts': [12, 1],
