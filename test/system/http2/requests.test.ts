@@ -161,6 +161,7 @@ test('return 444 ends the request without an answer, and other requests go on', 
   const answer = await client.ask({ ':path': '/nothing', ':authority': 'a.example' })
   assert.deepEqual([answer.status, answer.code], [0, 1])
   assert.equal((await client.ask({ ':authority': 'a.example' })).status, 200)
+  await it.settle(2)
   const { status } = (await it.records()).find(({ request }) => request.startsWith('GET /nothing'))!
   assert.equal(status, 444)
 })
