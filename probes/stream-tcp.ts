@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { monotonic } from '../feedback/clock.ts'
 import { sendBytes, sendFault } from './agent-send.ts'
 import { answer, brokenMishap, messageOf, mishap } from './answer.ts'
-import { connectInterval, dial } from './dial.ts'
+import { connectInterval, dialSecure } from './dial.ts'
 import { Heard } from './heard.ts'
 import type { Answer, ProbeKind } from './probe.ts'
 import { sizeOf } from './size.ts'
@@ -26,7 +26,7 @@ export const streamTcp = {
     const lost = await sendBytes(send ?? 'data:').then(() => undefined, messageOf)
     return lost === undefined ? undefined : `peers cannot be asked: ${lost}`
   },
-  async check({ address }, { send, max_response = '256k' }, { signal, holds }) {
+  async check({ address }, { send, max_response = '256k' }, { signal, holds, question }) {
     const startedAt = monotonic()
     let first: Buffer | undefined
     try {
@@ -34,7 +34,8 @@ export const streamTcp = {
     } catch (error) {
       return answer(startedAt, { ...mishap('error', 'closed', messageOf(error), true), passed: false })
     }
-    const socket = await dial(address, signal)
+    const { secure, connectTimeout } = question ?? { connectTimeout: Number.POSITIVE_INFINITY }
+    const socket = await dialSecure(address, signal, connectTimeout, secure)
     if ('failure' in socket) return answer(startedAt, { ...socket, passed: false })
     const connectMs = monotonic() - startedAt
     const most = sizeOf(max_response)

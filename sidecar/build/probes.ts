@@ -179,7 +179,7 @@ function joined(base: string, uri: string): string {
 }
 
 /** TLS as the location speaks it. */
-function secured({ engine, name }: PeerTls, host: string, call: Call): Secure {
+export function secured({ engine, name }: PeerTls, host: string, call: Call): Secure {
   const own = name?.(call) ?? host
   return (socket, done) => {
     const { remoteAddress = '', remotePort = '' } = socket

@@ -203,7 +203,7 @@ export function assemble(
     files,
     openAccessLog: (spec) => opened(streamLogs, spec),
   })
-  const probing = { variables: levels.stream.variables, groups, prefix: options.prefix }
+  const probing = { variables: levels.stream.variables, groups, prefix: options.prefix, stream, files }
   for (const server of stream.servers ?? []) probes.push(...buildStreamProbes(server, probing))
   const listens = router.keys().map((key) => listenSpec(key, http, router))
   return {

@@ -9,8 +9,10 @@ import { kindOfStreamLine, probeMisfit } from '../config/check/probes.ts'
 import { kindArgs } from '../config/directives/probe.ts'
 import type * as model from '../config/stream-model.ts'
 import { PartError } from './place.ts'
-import { definition, located, ms, scopeOf } from './probes.ts'
+import { definition, located, ms, scopeOf, secured } from './probes.ts'
+import { hostNamed, streamPeerTls } from './stream.ts'
 import { bytes } from './texts.ts'
+import type { TlsSource } from './tls-server.ts'
 
 /** What of a configuration probes of `stream` are built upon. */
 export interface StreamProbesEnv {
@@ -20,6 +22,9 @@ export interface StreamProbesEnv {
   readonly groups: ReadonlyMap<string, { readonly balancing: Group }>
   /** Folder that relative paths start from. */
   readonly prefix: string
+  /** What the server stands in. */
+  readonly stream: model.StreamBlock
+  readonly files: TlsSource
 }
 
 /**
@@ -39,13 +44,16 @@ export function buildStreamProbes(block: model.StreamServerBlock, env: StreamPro
     const kind = kindOfStreamLine(line)
     const args = kindArgs(kind, line)
     refuse(line, kind, upstream)
+    const spoken = kind.name !== 'udp' && (block.proxy_ssl ?? env.stream.proxy_ssl ?? false)
+    const alpn = kind.name === 'grpc' ? ['h2'] : []
+    const tls = spoken ? streamPeerTls([env.stream, block], alpn, env) : undefined
     return {
       upstream,
       location,
       name: line.name,
       kind,
       args: located(args, env.prefix),
-      definition: definition(kind.name, line.port, args, line.test, ['stream']),
+      definition: definition(kind.name, line.port, args, line.test, tls ? ['stream', 'tls'] : ['stream']),
       port: line.port,
       interval: ms(line.interval, 5000),
       timeout: ms(line.timeout ?? block.upstream_probe_timeout, 1000),
@@ -65,10 +73,19 @@ export function buildStreamProbes(block: model.StreamServerBlock, env: StreamPro
         call.probe = line.name
         return call
       },
-      question: () => undefined,
+      question: (call) => tls && { ...nothing, secure: secured(tls, hostNamed(env.stream, name), call) },
     }
   })
 }
+
+/** TLS is all that a server of `stream` says of a question. The probe's own time-out holds over it. */
+const nothing = {
+  method: '',
+  target: '',
+  headers: [],
+  connectTimeout: Number.POSITIVE_INFINITY,
+  maxHead: 0,
+} as const
 
 /** @throws PartError where a peer cannot be asked so */
 function refuse(line: model.StreamProbeLine, kind: ProbeKind, { peers, backups }: Upstream): void {

@@ -6,7 +6,13 @@ import { hasVariables, listenAddress, streamTarget } from '../config/address.ts'
 import type * as model from '../config/stream-model.ts'
 import type { Bind } from '../net/bind.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
-import type { GroupTarget, SessionSettings, StreamContent, StreamServer } from '../stream/settings.ts'
+import type {
+  GroupTarget,
+  PeerTls,
+  SessionSettings,
+  StreamContent,
+  StreamServer,
+} from '../stream/settings.ts'
 import type { AccessLog } from '../telemetry/access-log.ts'
 import type { Door } from '../tls/handshake.ts'
 import { where } from './listening.ts'
@@ -101,11 +107,7 @@ class StreamsBuilder implements Streams {
   #settings(server: model.StreamServerBlock): SessionSettings {
     const settings = sessionSettings([this.#block, server])
     if (!(server.proxy_ssl ?? this.#block.proxy_ssl)) return settings
-    const tls = new PeerLevels('proxy_ssl_', [this.#block, server])
-    const name = tls.find('name')
-    const engine = buildPeerEngine(tls, [], this.#env.files)
-    const compiled = name === undefined ? undefined : this.#env.variables.compile(bytes(name))
-    return { ...settings, peerTls: { engine, name: compiled } }
+    return { ...settings, peerTls: streamPeerTls([this.#block, server], [], this.#env) }
   }
 
   /** What clients are shown: there is one server on each address, whatever they ask for. */
@@ -124,12 +126,12 @@ class StreamsBuilder implements Streams {
     const { proxy_pass: pass } = server
     if (pass === undefined) return { kind: 'return', text: variables.compile(bytes(server.return ?? '')) }
     const text = variables.compile(bytes(pass))
-    const hostOf = (name: string) => this.#hostOf(name)
+    const hostOf = (name: string) => hostNamed(this.#block, name)
     const group = (name: string) => this.#env.group(`${streamPrefix}${name}`.toLowerCase())
     if (!hasVariables(pass)) {
       const found = group(bytes(pass))
       if (found === undefined) throw new Error(`host not found in upstream "${pass}"`)
-      const target = targetOf(found, this.#hostOf(pass))
+      const target = targetOf(found, hostNamed(this.#block, pass))
       return { kind: 'proxy', group: found.balancing.upstream.name, target: () => target }
     }
     return {
@@ -150,14 +152,6 @@ class StreamsBuilder implements Streams {
     }
   }
 
-  /** The name that peers are to have, as `proxy_pass` says it: a group's own, or a host without its port. */
-  #hostOf(pass: string): string {
-    const names = Object.keys(this.#block.upstreams ?? {})
-    if (names.some((name) => name.toLowerCase() === pass.toLowerCase())) return pass
-    const address = streamTarget(pass)
-    return address.kind === 'unix' ? '' : address.host
-  }
-
   #accessLogs(lines: NonNullable<model.StreamSettings['access_log']>): AccessLog[] {
     if (lines === 'off') return []
     return lines.map((line) => {
@@ -170,6 +164,30 @@ class StreamsBuilder implements Streams {
       return log
     })
   }
+}
+
+/** The name that peers are to have, as `proxy_pass` says it: a group's own, or a host without its port. */
+export function hostNamed({ upstreams = {} }: model.StreamBlock, pass: string): string {
+  const names = Object.keys(upstreams)
+  if (names.some((name) => name.toLowerCase() === pass.toLowerCase())) return pass
+  const address = streamTarget(pass)
+  return address.kind === 'unix' ? '' : address.host
+}
+
+/**
+ * How TLS is spoken with peers at some levels, from the outermost to the innermost.
+ * @param alpn protocols inside
+ * @throws PartError for files that are not what they should be
+ */
+export function streamPeerTls(
+  levels: readonly model.StreamSettings[],
+  alpn: readonly string[],
+  { files, variables }: Pick<StreamsEnv, 'files' | 'variables'>,
+): PeerTls {
+  const tls = new PeerLevels('proxy_ssl_', levels)
+  const name = tls.find('name')
+  const engine = buildPeerEngine(tls, alpn, files)
+  return { engine, name: name === undefined ? undefined : variables.compile(bytes(name)) }
 }
 
 function targetOf({ balancing, forms }: StreamGroup, host: string): GroupTarget {

@@ -350,3 +350,18 @@ test('certificates change by a reload, and sessions that are there go on', async
     await leave(client)
   }
 })
+
+test('probes speak TLS as sessions do', async () => {
+  const tls = `proxy_ssl on; proxy_ssl_verify on; proxy_ssl_trusted_certificate ${root.certFile}; proxy_ssl_name shop.example;`
+  await using front = await start(`
+    stream {
+      upstream u { zone u 64k; server ${good.address}; server ${bad.address}; }
+      map $upstream_probe_response $same { PING 1; }
+      server { listen 127.0.0.1:PORT; ${tls} proxy_pass u;
+        upstream_probe p interval=100ms send=data:PING test=$same; }
+    }`)
+  await until(async () => {
+    const peers = await front.json<Record<string, { state: string }>>('/status/stream/upstreams/u/peers/')
+    return peers[good.address]?.state === 'up' && peers[bad.address]?.state === 'unhealthy'
+  })
+})
