@@ -5,6 +5,7 @@ import { connected, firstByte } from '../../feedback/observe-session.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { lossReason } from '../../feedback/socket-error.ts'
+import { among } from './among.ts'
 import type { SessionHost } from './host.ts'
 import { type Opened, Opening } from './opening.ts'
 import { begun, type End, ended, passed } from './record.ts'
@@ -55,10 +56,7 @@ export class Session implements SocketOwner, Opened {
   /** Ends it after so many milliseconds if it is with one of these peers, or about to be. */
   leave(peers: readonly Peer[], ms: number): void {
     const attempt = this.#attempt ?? this.#opening?.attempt
-    const peer = attempt?.peer
-    // A reload makes the objects of all peers anew, also of those that stay.
-    const is = (one: Peer) => one.name === peer?.name && one.zone.name === peer.zone.name
-    if (this.#closing || !peers.some(is)) return
+    if (this.#closing || !among(peers, attempt?.peer)) return
     this.#left = attempt
     this.endLater(ms)
   }

@@ -5,6 +5,7 @@ import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
 import { proxyHeader } from '../net/proxy-protocol.ts'
+import { among } from './among.ts'
 import { type End, ended, passed } from './record.ts'
 import { Search } from './search.ts'
 import type { GroupTarget, StreamServer } from './settings.ts'
@@ -82,11 +83,7 @@ export class UdpSession implements LinkOwner, Dated {
 
   /** Whether the session is with one of these peers. */
   isWith(peers: readonly Peer[]): boolean {
-    const peer = this.#attempt?.peer
-    // A reload makes the objects of all peers anew, also of those that stay.
-    return (
-      peer !== undefined && peers.some((one) => one.name === peer.name && one.zone.name === peer.zone.name)
-    )
+    return among(peers, this.#attempt?.peer)
   }
 
   /** The next moment at which it is over unless something passes before. */
