@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { latencyBucketsMs, sessionBucketsMs } from '../feedback/fields.ts'
 import { metricsTable } from '../feedback/metrics-table.ts'
 import { attemptReasons, denialReasons, exclusionReasons, signalReasons } from '../feedback/reasons.ts'
-import { responseWords } from '../sidecar/admin/resolver-facts.ts'
+import { responseKinds } from '../feedback/resolver-counts.ts'
 import { deeds } from '../sidecar/admin/runtime-facts.ts'
 
 /** The page as it should be. */
@@ -83,7 +83,7 @@ ${rows.join('\n')}
 - Of an answer that brought no value to take (\`feedback\`): ${list(signalReasons)}.
 - Of a peer that gets no requests: ${list(exclusionReasons.filter((reason) => reason !== 'tried'))}.
 
-\`status\` is \`new\`, \`hit\` or \`miss\` of a sticky session, and of a message to a DNS server ${list(responseWords)}. \`type\` is \`name\`, \`srv\` or
+\`status\` is \`new\`, \`hit\` or \`miss\` of a sticky session, and of a message to a DNS server ${list(responseKinds)}. \`type\` is \`name\`, \`srv\` or
 \`addr\` of what was looked up, \`a\`, \`aaaa\`, \`srv\` or \`ptr\` of what was asked for it. \`change\` is ${list(deeds)}.
 `
 }

@@ -1,3 +1,5 @@
+import type { ResolverCounts } from '../../feedback/resolver-counts.ts'
+
 /*
  * What is shown of resolvers, and of the names of `server` lines whose addresses they follow.
  */
@@ -8,31 +10,9 @@ export interface ResolverFacts {
   readonly zone: string | undefined
   /** Whom it asks now, `127.0.0.1:53`. */
   readonly servers: readonly string[]
-  readonly counts: ResolverNumbers
+  readonly counts: ResolverCounts
   readonly names: readonly NameFacts[]
 }
-
-/** What it has done since the start, by the words of Angie's API. */
-export interface ResolverNumbers {
-  /** Look-ups by what was looked for. */
-  readonly queries: Readonly<Record<'name' | 'srv' | 'addr', number>>
-  /** Messages that were sent, by type of record. */
-  readonly sent: Readonly<Record<'a' | 'aaaa' | 'srv' | 'ptr', number>>
-  /** How they ended. */
-  readonly responses: Readonly<Record<ResponseWord, number>>
-}
-
-export const responseWords = [
-  'success',
-  'timedout',
-  'format_error',
-  'server_failure',
-  'not_found',
-  'unimplemented',
-  'refused',
-  'other',
-] as const
-export type ResponseWord = (typeof responseWords)[number]
 
 /** A name that is followed. */
 export interface NameFacts {
@@ -81,7 +61,7 @@ function apart(names: readonly NameFacts[]): NameFacts[] {
   return [...found.values()]
 }
 
-function together(one: ResolverNumbers, other: ResolverNumbers): ResolverNumbers {
+function together(one: ResolverCounts, other: ResolverCounts): ResolverCounts {
   return {
     queries: sums(one.queries, other.queries),
     sent: sums(one.sent, other.sent),

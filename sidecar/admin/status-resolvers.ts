@@ -1,10 +1,5 @@
-import {
-  type NameFacts,
-  nameText,
-  type ResolverFacts,
-  responseWords,
-  shownResolvers,
-} from './resolver-facts.ts'
+import { responseKinds } from '../../feedback/resolver-counts.ts'
+import { type NameFacts, nameText, type ResolverFacts, shownResolvers } from './resolver-facts.ts'
 import type { Entry } from './tree.ts'
 
 /** Resolvers in the status tree, and what they follow. Times in milliseconds. */
@@ -16,7 +11,7 @@ export function* resolvers(all: Iterable<ResolverFacts>): Generator<Entry> {
       () => [
         ['queries', () => members(queries, ['name', 'srv', 'addr'])],
         ['sent', () => members(sent, ['a', 'aaaa', 'srv', 'ptr'])],
-        ['responses', () => members(responses, responseWords)],
+        ['responses', () => members(responses, responseKinds)],
         [
           'evenkeel',
           () => [

@@ -1,5 +1,5 @@
+import type { ResolverCounts } from '../../feedback/resolver-counts.ts'
 import type { FollowedName, FoundAddress, ResolverSpec } from '../membership.ts'
-import type { ResolverCounts } from './counts.ts'
 import { Follower, type FollowerEnv, type NameFacts } from './follower.ts'
 import type { Found } from './found.ts'
 import type { LookupEnv } from './lookup.ts'

@@ -1,5 +1,5 @@
+import { noCounts, type ResolverCounts } from '../../feedback/resolver-counts.ts'
 import type { ResolverSpec } from '../membership.ts'
-import { noCounts, type ResolverCounts } from './counts.ts'
 import { type Lookup, type LookupEnv, type Memo, Work } from './lookup.ts'
 import { Servers } from './servers.ts'
 

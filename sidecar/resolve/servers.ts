@@ -1,6 +1,7 @@
-import { type ResolverCounts, responseKind } from './counts.ts'
+import type { ResolverCounts } from '../../feedback/resolver-counts.ts'
 import type { AskServer, DnsServer } from './exchange.ts'
 import type { Question, RecordType, Reply } from './message.ts'
+import { responseKind } from './response-kind.ts'
 
 /** Who is asked, and how long is waited for each. */
 export interface Asked {

@@ -1,26 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { attemptReasons } from '../../../feedback/reasons.ts'
+import { noCounts } from '../../../feedback/resolver-counts.ts'
 import { explainUpstream } from '../../../sidecar/admin/explain.ts'
 import type { UpstreamFacts } from '../../../sidecar/admin/facts.ts'
-import type { NameFacts, ResolverFacts } from '../../../sidecar/admin/resolver-facts.ts'
+import type { NameFacts } from '../../../sidecar/admin/resolver-facts.ts'
 import type { Change } from '../../../sidecar/admin/runtime-facts.ts'
 import { group, now, runtime } from './facts.ts'
-
-const counts: ResolverFacts['counts'] = {
-  queries: { name: 0, srv: 0, addr: 0 },
-  sent: { a: 0, aaaa: 0, srv: 0, ptr: 0 },
-  responses: {
-    success: 0,
-    timedout: 0,
-    format_error: 0,
-    server_failure: 0,
-    not_found: 0,
-    unimplemented: 0,
-    refused: 0,
-    other: 0,
-  },
-}
 
 function known(host: string, over: Partial<NameFacts> = {}): NameFacts {
   return { host, service: undefined, addresses: [], ageMs: undefined, nextMs: 0, error: undefined, ...over }
@@ -28,7 +14,7 @@ function known(host: string, over: Partial<NameFacts> = {}): NameFacts {
 
 function explained(of: UpstreamFacts, names: readonly NameFacts[], changes: readonly Change[] = []) {
   return explainUpstream(of, now, undefined, undefined, {
-    resolvers: () => [{ zone: undefined, servers: ['127.0.0.1:53'], counts, names }],
+    resolvers: () => [{ zone: undefined, servers: ['127.0.0.1:53'], counts: noCounts(), names }],
     runtime: () => runtime({ list: () => changes }),
   })
 }

@@ -1,6 +1,7 @@
 import type { FleetFacts, FleetPeerFacts } from '../../../feedback/fleet/facts.ts'
 import { exclusion } from '../../../feedback/health.ts'
 import { Peer, type ServerOptions } from '../../../feedback/peer.ts'
+import { noCounts } from '../../../feedback/resolver-counts.ts'
 import { type Learning, Upstream } from '../../../feedback/upstream.ts'
 import { Zone } from '../../../feedback/zone.ts'
 import type {
@@ -187,16 +188,7 @@ export function resolver(over: Partial<ResolverFacts> = {}): ResolverFacts {
     counts: {
       queries: { name: 7, srv: 2, addr: 0 },
       sent: { a: 7, aaaa: 6, srv: 2, ptr: 0 },
-      responses: {
-        success: 9,
-        timedout: 1,
-        format_error: 0,
-        server_failure: 3,
-        not_found: 2,
-        unimplemented: 0,
-        refused: 0,
-        other: 0,
-      },
+      responses: { ...noCounts().responses, success: 9, timedout: 1, server_failure: 3, not_found: 2 },
     },
     names: [],
     ...over,

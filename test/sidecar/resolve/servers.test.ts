@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { noCounts } from '../../../sidecar/resolve/counts.ts'
+import { noCounts } from '../../../feedback/resolver-counts.ts'
 import type { AskServer, Exchanged } from '../../../sidecar/resolve/exchange.ts'
 import { type Asked, Servers } from '../../../sidecar/resolve/servers.ts'
 import { Clock } from '../../support/clock.ts'

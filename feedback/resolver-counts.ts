@@ -1,4 +1,4 @@
-/** How a query ended, by the words of the status tree. */
+/** How a message to a DNS server ended, by the words of the status tree. */
 export const responseKinds = [
   'success',
   'timedout',
@@ -11,16 +11,17 @@ export const responseKinds = [
 ] as const
 export type ResponseKind = (typeof responseKinds)[number]
 
-/** What a resolver has done since the program began. */
+/** What a resolver has done since the program began, by the words of Angie's API. */
 export interface ResolverCounts {
   /** Look-ups of names, of services, and of addresses (which nothing asks for). */
-  readonly queries: { name: number; srv: number; addr: number }
+  readonly queries: Record<'name' | 'srv' | 'addr', number>
   /** Messages that were sent, by type of record. */
-  readonly sent: { a: number; aaaa: number; srv: number; ptr: number }
+  readonly sent: Record<'a' | 'aaaa' | 'srv' | 'ptr', number>
   /** How they ended. */
   readonly responses: Record<ResponseKind, number>
 }
 
+/** A resolver that has asked nobody so far. */
 export function noCounts(): ResolverCounts {
   return {
     queries: { name: 0, srv: 0, addr: 0 },
@@ -36,18 +37,4 @@ export function noCounts(): ResolverCounts {
       other: 0,
     },
   }
-}
-
-const kindOfCode: ReadonlyMap<string, ResponseKind> = new Map([
-  ['NOERROR', 'success'],
-  ['FORMERR', 'format_error'],
-  ['SERVFAIL', 'server_failure'],
-  ['NXDOMAIN', 'not_found'],
-  ['NOTIMP', 'unimplemented'],
-  ['REFUSED', 'refused'],
-])
-
-/** @param code of a reply: `NOERROR`, `SERVFAIL` and so on */
-export function responseKind(code: string): ResponseKind {
-  return kindOfCode.get(code) ?? 'other'
 }
