@@ -1,9 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
-import { utcTime } from '../../feedback/variables/clock.ts'
-import { drawRequestId } from '../../feedback/variables/request.ts'
-import { ms, text, textOrNull, word } from './json-record.ts'
+import { attemptHead, ms, recordHead, recordTail, text, textOrNull, word } from './json-parts.ts'
 
 /**
  * The log format `json` in `stream`: one object a session, with every attempt at a peer in it. What is the same as of a
@@ -12,22 +10,16 @@ import { ms, text, textOrNull, word } from './json-record.ts'
 export function sessionRecord(call: Call): string {
   const { attempts } = call
   const ended = call.endedAt || monotonic()
-  let line = `{"time":"${utcTime(Date.now())}","request_id":"${call.requestId(drawRequestId)}"`
+  let line = recordHead(call)
   line += `,"protocol":"${call.protocol}","client":${text(call.remoteAddr)},"server":${text(call.serverName)}`
   line += `,"status":${call.status},"bytes":${call.bytesSent},"request_bytes":${call.requestLength}`
   line += `,"duration_ms":${ms(ended - call.startedAt)},"upstream":${textOrNull(call.upstream)}`
   line += `,"track":${word(attempts.at(-1)?.peer?.options.track ?? call.track)},"denial":${word(call.denial)}`
-  line += ',"attempts":['
-  for (let i = 0; i < attempts.length; i++)
-    line += (i === 0 ? '' : ',') + record(attempts[i]!, call.startedAt)
-  return `${line}]}`
+  return line + recordTail(call, record)
 }
 
-/** @param from when the session began */
 function record(attempt: Attempt, from: number): string {
-  let line = `{"peer":${text(attempt.address)},"track":${word(attempt.peer?.options.track)}`
-  line += `,"pick":${word(attempt.pick)},"at_ms":${ms(attempt.startedAt - from)}`
-  line += `,"ending":${word(attempt.ending)},"reason":${word(attempt.reason)}`
+  let line = attemptHead(attempt, from)
   line += `,"connect_ms":${ms(attempt.connectMs)},"first_byte_ms":${ms(attempt.headerMs)}`
   line += `,"session_ms":${ms(attempt.responseMs)}`
   return `${line},"bytes_sent":${attempt.bytesSent},"bytes_received":${attempt.bytesReceived}}`
