@@ -4,7 +4,7 @@ import { type Context, directive } from '../directive.ts'
 import { checkPattern } from '../fault.ts'
 import { nextUpstreamWords } from '../model.ts'
 import { fieldName, flag, integer, line, size, text, time, word } from '../schema.ts'
-import { budgetArgs } from './budget.ts'
+import { budgetArgs, triesArgs, tryingTimeArgs } from './next-upstream.ts'
 
 const levels: readonly Context[] = ['http', 'server', 'location']
 
@@ -70,18 +70,11 @@ export const proxyDirectives = [
     args: Type.Array(word(...nextUpstreamWords)),
   }),
   directive({
-    name: 'proxy_next_upstream_tries',
+    ...triesArgs,
     in: levels,
     doc: 'Most attempts of a request; 0 is as many as there are peers.',
-    default: '0',
-    args: integer(0),
   }),
-  settings(
-    'proxy_next_upstream_timeout',
-    'No further attempt when this much time has passed since the first; 0 is unlimited.',
-    '0',
-    time,
-  ),
+  directive({ ...tryingTimeArgs, in: levels }),
   directive({
     ...budgetArgs,
     in: levels,

@@ -3,7 +3,7 @@ import { formatAddress, hasVariables, listenAddress, streamTarget } from '../add
 import { type Context, directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { flag, integer, line, size, text, time, word } from '../schema.ts'
-import { budgetArgs } from './budget.ts'
+import { budgetArgs, triesArgs, tryingTimeArgs } from './next-upstream.ts'
 
 const levels: readonly Context[] = ['stream', 'stream server']
 
@@ -76,18 +76,11 @@ export const streamDirectives = [
     flag,
   ),
   directive({
-    name: 'proxy_next_upstream_tries',
+    ...triesArgs,
     in: levels,
     doc: 'Most attempts of a session; 0 is as many as there are peers.',
-    default: '0',
-    args: integer(0),
   }),
-  settings(
-    'proxy_next_upstream_timeout',
-    'No further attempt when this much time has passed since the first; 0 is unlimited.',
-    '0',
-    time,
-  ),
+  directive({ ...tryingTimeArgs, in: levels }),
   directive({
     ...budgetArgs,
     in: levels,

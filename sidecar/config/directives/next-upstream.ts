@@ -2,7 +2,7 @@ import type { Static } from 'typebox'
 import { Type } from '../../../feedback/schema-type.ts'
 import type { Directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
-import { time } from '../schema.ts'
+import { integer, time } from '../schema.ts'
 import { timeMs } from '../units.ts'
 
 const args = Type.Object({
@@ -11,7 +11,22 @@ const args = Type.Object({
   window: Type.Optional(time),
 })
 
-/** What `proxy_next_upstream_budget` is in `http` and in `stream` alike. */
+/** What `proxy_next_upstream_tries` is in `http` and in `stream` alike. */
+export const triesArgs = {
+  name: 'proxy_next_upstream_tries',
+  default: '0',
+  args: integer(0),
+} as const satisfies Partial<Directive>
+
+/** And `proxy_next_upstream_timeout`. */
+export const tryingTimeArgs = {
+  name: 'proxy_next_upstream_timeout',
+  doc: 'No further attempt when this much time has passed since the first; 0 is unlimited.',
+  default: '0',
+  args: time,
+} as const satisfies Partial<Directive>
+
+/** And `proxy_next_upstream_budget`. */
 export const budgetArgs = {
   name: 'proxy_next_upstream_budget',
   default: '20% min=10 window=10s',
