@@ -41,6 +41,21 @@ export function scriptedKind(
   }
 }
 
+/** What the directive has where nothing is said. */
+export const probeDefaults = {
+  args: {},
+  port: undefined,
+  interval: 5000,
+  timeout: 1000,
+  fails: 1,
+  passes: 1,
+  essential: false,
+  persistent: false,
+  mode: 'always',
+  scope: 'instance',
+  test: undefined,
+} satisfies Partial<LiveProbe>
+
 /** A probe of a group, with the defaults of the directive. */
 export function liveProbe(upstream: Upstream, kind: ProbeKind, more: Partial<LiveProbe> = {}): LiveProbe {
   const name = more.name ?? 'health'
@@ -49,18 +64,8 @@ export function liveProbe(upstream: Upstream, kind: ProbeKind, more: Partial<Liv
     location: '/',
     name,
     kind,
-    args: {},
     definition: 'd',
-    port: undefined,
-    interval: 5000,
-    timeout: 1000,
-    fails: 1,
-    passes: 1,
-    essential: false,
-    persistent: false,
-    mode: 'always',
-    scope: 'instance',
-    test: undefined,
+    ...probeDefaults,
     retry: defaultSettings.retry,
     call: () => Object.assign(new Call(), { probe: name }),
     question: () => ({

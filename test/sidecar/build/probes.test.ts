@@ -4,6 +4,7 @@ import type { LiveProbe } from '../../../probes/live-probe.ts'
 import { placed } from '../../../sidecar/build/place.ts'
 import { prepare } from '../../../sidecar/build/running.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
+import { probeDefaults } from '../../support/live-probe.ts'
 
 /** The probes of a configuration with one group, `backend`. */
 async function probesOf(servers: string, server = '127.0.0.1:8081'): Promise<readonly LiveProbe[]> {
@@ -34,20 +35,7 @@ test('a probe has the defaults of the directive', async () => {
   const { call: _call, question: _question, definition, retry, ...values } = rest
   assert.match(definition, /^[\w-]{8}$/)
   assert.deepEqual([...retry.on], ['error', 'timeout'])
-  assert.deepEqual(values, {
-    name: 'health',
-    args: {},
-    port: undefined,
-    interval: 5000,
-    timeout: 1000,
-    fails: 1,
-    passes: 1,
-    essential: false,
-    persistent: false,
-    mode: 'always',
-    scope: 'instance',
-    test: undefined,
-  })
+  assert.deepEqual(values, { name: 'health', ...probeDefaults })
 })
 
 test('a probe of type grpc asks the group that grpc_pass names', async () => {

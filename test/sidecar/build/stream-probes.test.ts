@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { LiveProbe } from '../../../probes/live-probe.ts'
 import { prepare } from '../../../sidecar/build/running.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
+import { probeDefaults } from '../../support/live-probe.ts'
 
 /** The probes of a server of `stream` in front of the group `backend`. */
 async function probesOf(
@@ -27,26 +28,10 @@ async function one(lines: string, listen?: string): Promise<LiveProbe> {
 
 test('a probe has the defaults of the directive, and asks the group of stream', async () => {
   const probe = await one('upstream_probe health;')
-  const { upstream, kind, location } = probe
+  const { upstream, kind, location, ...rest } = probe
   assert.deepEqual([upstream.name, kind.name, location], ['stream/backend', 'tcp', '127.0.0.1:53'])
-  const { name, args, port, interval, timeout, fails, passes, essential, persistent, mode, scope } = probe
-  assert.deepEqual(
-    { name, args, port, interval, timeout, fails, passes, essential, persistent, mode, scope },
-    {
-      name: 'health',
-      args: {},
-      port: undefined,
-      interval: 5000,
-      timeout: 1000,
-      fails: 1,
-      passes: 1,
-      essential: false,
-      persistent: false,
-      mode: 'always',
-      scope: 'instance',
-    },
-  )
-  assert.equal(probe.test, undefined)
+  const { call: _call, question: _question, definition: _definition, retry: _retry, ...values } = rest
+  assert.deepEqual(values, { name: 'health', ...probeDefaults })
   const call = probe.call()
   assert.deepEqual([call.probe, call.upstream, call.protocol], ['health', 'stream/backend', 'TCP'])
   assert.equal(probe.question(call), undefined)

@@ -1,29 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { connect as connectTcp, createServer } from 'node:net'
 import { test } from 'node:test'
-import { type ConnectionOptions, connect } from 'node:tls'
 import fc from 'fast-check'
 import { opening } from '../../../sidecar/tls/client-hello.ts'
-
-/** The first message of a real client. */
-async function firstMessage(options: ConnectionOptions): Promise<Buffer> {
-  const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('no port')
-  const [[accepted], client] = await Promise.all([
-    once(server, 'connection'),
-    connect({ ...options, socket: connectTcp(address.port, '127.0.0.1') }),
-  ])
-  client.on('error', () => {})
-  const [bytes] = await once(accepted, 'data')
-  client.destroy()
-  accepted.destroy()
-  server.close()
-  return bytes
-}
+import { firstMessage } from '../../support/first-message.ts'
 
 const modern = await firstMessage({ servername: 'Shop.Example.com', ALPNProtocols: ['h2', 'http/1.1'] })
 
