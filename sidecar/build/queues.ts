@@ -1,8 +1,8 @@
 import type { QueueOptions, Upstream } from '../../feedback/upstream.ts'
 import { Alarm } from '../balance/alarm.ts'
 import { Queue } from '../balance/queue.ts'
-import type { UpstreamBlock } from '../config/model.ts'
 import { timeMs } from '../config/units.ts'
+import type { UpstreamBlock } from '../config/upstream-model.ts'
 import type { LiveGroup } from './groups.ts'
 
 /** Angie's default, milliseconds. */

@@ -2,7 +2,7 @@ import type { Wanted } from '../../feedback/carry.ts'
 import type { ServerOptions } from '../../feedback/peer.ts'
 import type { Change, ChangeKind, PeerOrder } from '../admin/runtime-facts.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
-import type { ServerLine, UpstreamBlock } from '../config/model.ts'
+import type { ServerLine, UpstreamBlock } from '../config/upstream-model.ts'
 
 /** A group as the file, or DNS, has it. */
 export interface Written {

@@ -7,8 +7,8 @@ import type { Part } from '../config/directive.ts'
 import { findDirective } from '../config/directives.ts'
 import { ConfigError } from '../config/error.ts'
 import { Fault } from '../config/fault.ts'
-import type { ServerLine, UpstreamBlock } from '../config/model.ts'
 import { Reading } from '../config/reading.ts'
+import type { ServerLine, UpstreamBlock } from '../config/upstream-model.ts'
 import { linesOf, type Made, type ValueKind, type Written } from './changes.ts'
 
 /** A group with all of its block. */

@@ -1,6 +1,6 @@
 import type { Deed, PeerWish } from '../admin/runtime-facts.ts'
 import type { Plan } from '../build/plans.ts'
-import type { ServerLine } from '../config/model.ts'
+import type { ServerLine } from '../config/upstream-model.ts'
 import { type Aim, aimAt, type Next, type Wisher } from './aim.ts'
 import { linesOf, type Made, saying, type ValueKind, valueIn, valueKinds } from './changes.ts'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ServerOptions } from '../../feedback/peer.ts'
-import type { ServerLine } from './model.ts'
 import { timeMs } from './units.ts'
+import type { ServerLine } from './upstream-model.ts'
 
 /**
  * What a `server` line says of one of its peers, in numbers, with nginx's defaults.

@@ -1,13 +1,6 @@
-import type {
-  AccessLogLine,
-  LogFormat,
-  MapBlock,
-  ProbeLine,
-  Resolving,
-  RetryBudget,
-  UpstreamBlock,
-} from './model.ts'
+import type { AccessLogLine, LogFormat, MapBlock, ProbeLine, RetryBudget } from './model.ts'
 import type { StreamTlsSettings } from './tls-model.ts'
+import type { Resolving, UpstreamBlock } from './upstream-model.ts'
 
 /**
  * The model of `stream`: TCP and UDP sessions. Groups, maps and log formats are those of `http`, with what has no

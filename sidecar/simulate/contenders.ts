@@ -3,7 +3,7 @@ import { defaultMethod, methods } from '../balance/methods.ts'
 import { methodOf } from '../config/check/upstreams.ts'
 import { ConfigError } from '../config/error.ts'
 import { loadText } from '../config/load.ts'
-import type { UpstreamBlock } from '../config/model.ts'
+import type { UpstreamBlock } from '../config/upstream-model.ts'
 
 /** A method that is tried, with its arguments. */
 export interface Contender {

@@ -1,7 +1,7 @@
 import type { Wanted } from '../../feedback/carry.ts'
 import { formatAddress, serverAddress } from '../config/address.ts'
-import type { UpstreamBlock } from '../config/model.ts'
 import { serverOptions } from '../config/server-options.ts'
+import type { UpstreamBlock } from '../config/upstream-model.ts'
 
 /** The peers of a group as its sidecars are to have them: one for each `server` line, whatever its host stands for. */
 export function wantedOf(block: UpstreamBlock): Wanted[] {

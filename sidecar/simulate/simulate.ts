@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { ConfigError } from '../config/error.ts'
 import { load } from '../config/load.ts'
-import type { UpstreamBlock } from '../config/model.ts'
+import type { UpstreamBlock } from '../config/upstream-model.ts'
 import { type Comparison, compare, type Match } from './compare.ts'
 import { type Contender, contenderOf, readContender, usualWords } from './contenders.ts'
 import { OptionError, type Options, readOptions, scenarioList, usage } from './options.ts'

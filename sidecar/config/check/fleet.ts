@@ -1,5 +1,6 @@
-import type { Model, UpstreamBlock } from '../model.ts'
+import type { Model } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
+import type { UpstreamBlock } from '../upstream-model.ts'
 
 /**
  * Why a group cannot share anything.

@@ -1,5 +1,5 @@
-import type { Resolving } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
+import type { Resolving } from '../upstream-model.ts'
 import type { Groups } from './upstreams.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { stableTrack } from '../../../feedback/track.ts'
-import type { UpstreamBlock } from '../model.ts'
 import { fail, type Place, type Reading } from '../reading.ts'
+import type { UpstreamBlock } from '../upstream-model.ts'
 
 /**
  * Rules of a group whose requests are split over tracks.

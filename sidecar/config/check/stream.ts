@@ -1,8 +1,9 @@
 import { isIP } from 'node:net'
 import { hasVariables, serverAddress, streamTarget } from '../address.ts'
-import type { AccessLogLine, HttpBlock, UpstreamBlock } from '../model.ts'
+import type { AccessLogLine, HttpBlock } from '../model.ts'
 import { fail, type Reading } from '../reading.ts'
 import type { StreamBlock, StreamServerBlock } from '../stream-model.ts'
+import type { UpstreamBlock } from '../upstream-model.ts'
 
 /** The format that is there in `stream` without a `log_format`. */
 export const streamFormats = ['json'] as const

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Method, serverParams } from '../../balance/method.ts'
 import { defaultMethod, methods } from '../../balance/methods.ts'
 import { maxRingPoints, ringPoints } from '../../balance/ring.ts'
-import type { UpstreamBlock } from '../model.ts'
 import { fail, type Place, type Reading } from '../reading.ts'
+import type { UpstreamBlock } from '../upstream-model.ts'
 import { checkSplit } from './split.ts'
 
 /** What groups stand in: `http` or `stream`. */

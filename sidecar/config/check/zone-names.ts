@@ -1,6 +1,7 @@
-import type { Model, UpstreamBlock } from '../model.ts'
+import type { Model } from '../model.ts'
 import { fail, type Place, type Reading } from '../reading.ts'
 import type { TlsServerSettings } from '../tls-model.ts'
+import type { UpstreamBlock } from '../upstream-model.ts'
 
 /**
  * Rules of the memory that is named: a table of sessions is of one group, and shares its name with nothing else; a

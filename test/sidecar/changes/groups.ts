@@ -4,8 +4,8 @@ import { Changes, type Made } from '../../../sidecar/changes/changes.ts'
 import { misfit, type WrittenGroup } from '../../../sidecar/changes/lines.ts'
 import { formatAddress, serverAddress } from '../../../sidecar/config/address.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
-import type { UpstreamBlock } from '../../../sidecar/config/model.ts'
 import { serverOptions } from '../../../sidecar/config/server-options.ts'
+import type { UpstreamBlock } from '../../../sidecar/config/upstream-model.ts'
 
 /** Addresses that names have. */
 export type Hosts = Readonly<Record<string, readonly string[]>>
