@@ -105,8 +105,11 @@ class Judgement {
     let count = 0
     const certain = sure(this.#plan)
     while (count < certain && this.#sound(count)) count += 1
+    if (count === certain) return count
     // What is broken off comes as far as it got, unless the reset overtakes it.
-    return count < certain && this.#got.ended !== 'reset' ? count + 1 : count
+    if (this.#got.ended !== 'reset') return count + 1
+    // A body that ends with its connection can be cut off by a reset alone, which may overtake what went before it, too.
+    return this.#requests[count]?.version === '1.0' ? 0 : count
   }
 
   /** Whether nothing about the scripts of a request spoils what it, or what comes after it, has to get. */
