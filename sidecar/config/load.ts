@@ -21,8 +21,6 @@ export interface LoadOptions {
   readonly globals?: string
   /** Where `${ENV:NAME}` is looked up; the process's own where absent. */
   readonly env?: NodeJS.ProcessEnv
-  /** Reads also what nothing obeys so far, for those who build or test it; see directives/pending.ts. */
-  readonly ahead?: boolean
 }
 
 export interface Loaded {
@@ -64,7 +62,7 @@ export function loadText(text: string, name: string, syntax: Syntax, options: Lo
 }
 
 function run(options: LoadOptions, prefix: string, read: (loading: Loading) => void): Loaded {
-  const reading = new Reading(options.env ?? process.env, options.ahead)
+  const reading = new Reading(options.env ?? process.env)
   const loading = new Loading(reading, prefix)
   if (options.globals !== undefined) loading.globals(options.globals)
   read(loading)

@@ -2,7 +2,6 @@ import { locationKey } from './address.ts'
 import { type Found, isEmpty, nothingFound } from './args.ts'
 import type { Block, Context, Directive, Value } from './directive.ts'
 import { foreign } from './directives/foreign.ts'
-import { isPending, pendingPart } from './directives/pending.ts'
 import { directivesIn, isKnown } from './directives.ts'
 import { ConfigError } from './error.ts'
 import { checkPattern, Fault } from './fault.ts'
@@ -34,14 +33,11 @@ export class Reading {
   readonly notices: string[] = []
   readonly main: Level = { context: 'main', draft: {} }
   readonly #env: NodeJS.ProcessEnv
-  readonly #ahead: boolean
   readonly #noticed = new Set<string>()
   readonly #places = new WeakMap<object, Map<string, Place>>()
 
-  /** @param ahead whether what is not obeyed so far is read too */
-  constructor(env: NodeJS.ProcessEnv, ahead = false) {
+  constructor(env: NodeJS.ProcessEnv) {
     this.#env = env
-    this.#ahead = ahead
   }
 
   /** Where a block, an occurrence or a key of one stood; the empty key is the object's own beginning. */
@@ -103,10 +99,8 @@ export class Reading {
     read: (found: Found) => Value,
     places?: ReadonlyMap<string, Place>,
   ): void {
-    this.#refuse(isPending(directive.name) ? `"${directive.name}" directive` : undefined, place)
     const found = nothingFound()
     const value = this.within(place, () => read(found), places)
-    this.#refuse(pendingPart(directive.name, value), place)
     this.#tell(directive, value, found, place)
     const key = directive.key ?? directive.name
     if (typeof value === 'object') {
@@ -119,11 +113,6 @@ export class Reading {
     if (directive.step) this.step(level, { [key]: isEmpty(value) ? true : value }, place)
     else if (directive.method) this.#putMethod(level, key, isEmpty(value) ? true : value, place)
     else this.#putValue(level, directive, value, place)
-  }
-
-  /** @param part what is not obeyed so far */
-  #refuse(part: string | undefined, place: Place): void {
-    if (part !== undefined && !this.#ahead) fail(place, `${part} is not supported yet`)
   }
 
   /** What is to be said of an occurrence although it is right. */

@@ -3,7 +3,6 @@ import type { ProbeKind } from '../../probes/probe.ts'
 import { isFlag, objectShape } from './args.ts'
 import type { Context, Directive } from './directive.ts'
 import { foreignNames } from './directives/foreign.ts'
-import { isPending, pending } from './directives/pending.ts'
 import { areas, blocks } from './directives.ts'
 import { type Shape, shapeOf } from './schema.ts'
 
@@ -20,8 +19,7 @@ of the list \`rewrites\`. Where a directive takes several arguments, a text may 
 
 /** The reference of all directives, as Markdown. */
 export function reference(): string {
-  const told = areas.filter(({ directives }) => directives.some(({ name }) => !isPending(name)))
-  const tables = told.map(({ title, directives }) => `## ${title}\n\n${table(directives)}${more(title)}`)
+  const tables = areas.map(({ title, directives }) => `## ${title}\n\n${table(directives)}${more(title)}`)
   const blockTable = [
     '| Block | Context | Key in YAML | Meaning |',
     '|---|---|---|---|',
@@ -33,7 +31,7 @@ export function reference(): string {
       'Each is named once in a notice at the start; one that is described above, where it stands elsewhere.',
       foreignNames.noticed,
     ),
-    section('Not supported yet', 'Refused with that text.', [...foreignNames.later, ...pending].sort()),
+    section('Not supported yet', 'Refused with that text.', foreignNames.later),
     section('Not supported', 'Refused, since a client would see the difference.', foreignNames.never),
   ]
   return (
@@ -43,8 +41,7 @@ export function reference(): string {
 }
 
 function table(directives: readonly Directive[]): string {
-  const obeyed = directives.filter(({ name }) => !isPending(name))
-  const rows = obeyed.map((entry) =>
+  const rows = directives.map((entry) =>
     row([
       code(syntax(entry)),
       contextNames(entry.in),

@@ -1,5 +1,4 @@
 import type { Context } from '../directive.ts'
-import { covers } from './names.ts'
 
 /**
  * Directives of nginx and Angie that have no entry of their own. An asterisk stands for any text. Each is looked
@@ -99,4 +98,13 @@ export const foreignNames = {
 
 function words(text: string): readonly string[] {
   return text.trim().split(/\s+/)
+}
+
+/** Whether one of the names is this one; an asterisk in them stands for any text. */
+function covers(names: readonly string[], name: string): boolean {
+  return names.some((pattern) => {
+    const star = pattern.indexOf('*')
+    if (star < 0) return pattern === name
+    return name.startsWith(pattern.slice(0, star)) && name.endsWith(pattern.slice(star + 1))
+  })
 }

@@ -13,7 +13,7 @@ async function probesOf(servers: string, server = '127.0.0.1:8081'): Promise<rea
     map $upstream_status $good { 200 1; }
     ${servers}
   }`
-  const loaded = loadText(text, 'evenkeel.conf', 'nginx', { ahead: true })
+  const loaded = loadText(text, 'evenkeel.conf', 'nginx')
   const prepared = await prepare(loaded, { prefix: '/etc/evenkeel', version: '1' }, undefined)
   return prepared.commit().probes
 }

@@ -93,7 +93,7 @@ const tree = fc.letrec((tie) => ({
   ),
 }))
 
-const options = { env: {}, ahead: true }
+const options = { env: {} }
 
 function onlyConfigErrors(text: string, syntax: Syntax): void {
   try {

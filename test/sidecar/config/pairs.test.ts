@@ -15,7 +15,6 @@ const pairs = new URL('./pairs/', import.meta.url)
 const options = {
   env: { APP_PORT: '8081', GREETING: 'two words; { }' },
   prefix: new URL('./files', import.meta.url).pathname,
-  ahead: true,
 }
 
 interface Source {
