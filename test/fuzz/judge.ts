@@ -68,10 +68,10 @@ class Judgement {
   #repeated(which: string, sent: StrictRequest, before: Seen): void {
     if (oneShot.has(sent.method)) this.#fault(`${which}: ${sent.method} was sent twice`)
     const { status, state } = answerOf(before)
-    const stale = before.reused && before.said.length === 0
+    // A reset may have overtaken what was said before it.
+    const stale = before.reused && (before.said.length === 0 || before.ended === 'reset')
     if (stale) return
     if (variantOf(this.#plan).attempts === 1) this.#fault(`${which}: sent twice, with retries off`)
-    // A reset may have overtaken what was said before it.
     if (status !== 0 && status !== 503 && state !== 'broken' && before.ended !== 'reset') {
       this.#fault(`${which}: sent again after an answer with ${status}`)
     }
