@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { children } from '../support/sidecar.ts'
 import type { Order, Reply } from './proxies-load.ts'
-import type { AskName } from './proxies-scenarios.ts'
+import type { Scenario } from './proxies-scenarios.ts'
 import type { Turn, TurnOptions } from './proxies-turn.ts'
 
 /** An order without its number. */
@@ -37,8 +37,8 @@ export class Driver implements AsyncDisposable {
     return new Driver(child, first.peerPort)
   }
 
-  async open(port: number, ask: AskName, connections: number): Promise<void> {
-    await this.#order({ open: { port, ask, connections } })
+  async open(port: number, { ask, connections, front }: Scenario): Promise<void> {
+    await this.#order({ open: { port, ask, connections, ...(front && { front }) } })
   }
 
   async measure(port: number, options: TurnOptions): Promise<Turn> {

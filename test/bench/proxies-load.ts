@@ -1,5 +1,7 @@
+import { h2loadTurn, type Target } from './proxies-h2load.ts'
+import { handshakesTurn } from './proxies-handshakes.ts'
 import { startPeer } from './proxies-peer.ts'
-import { type AskName, asks } from './proxies-scenarios.ts'
+import { type AskName, asks, type Front } from './proxies-scenarios.ts'
 import { Connections, type Turn, type TurnOptions } from './proxies-turn.ts'
 
 /*
@@ -9,7 +11,7 @@ import { Connections, type Turn, type TurnOptions } from './proxies-turn.ts'
 
 /** What the process can be told; `id` comes back with the answer. */
 export type Order =
-  | { readonly id: number; readonly open: { port: number; ask: AskName; connections: number } }
+  | { readonly id: number; readonly open: { port: number; ask: AskName; connections: number; front?: Front } }
   | { readonly id: number; readonly measure: TurnOptions & { port: number } }
   | { readonly id: number; readonly close: { port: number } }
 
@@ -18,12 +20,16 @@ export type Reply =
   | { readonly id: number; readonly turn?: Turn }
   | { readonly id: number; readonly error: string }
 
-/** Connections by the port of the proxy. */
-const open = new Map<number, Connections>()
+/** Connections, or what h2load opens some to, by the port of the proxy. */
+const open = new Map<number, Connections | Target>()
 
 async function obey(order: Order): Promise<Turn | undefined> {
   if ('open' in order) {
-    const { port, ask, connections } = order.open
+    const { port, ask, connections, front } = order.open
+    if (front) {
+      open.set(port, { port, front, connections })
+      return undefined
+    }
     const made = new Connections()
     open.set(port, made)
     await made.open(port, asks[ask], connections)
@@ -32,9 +38,13 @@ async function obey(order: Order): Promise<Turn | undefined> {
   if ('measure' in order) {
     const connections = open.get(order.measure.port)
     if (!connections) throw new Error('no connections are open')
-    return connections.measure(order.measure)
+    if (connections instanceof Connections) return connections.measure(order.measure)
+    return connections.front.once
+      ? handshakesTurn(connections.port, connections.connections, order.measure)
+      : h2loadTurn(connections, order.measure)
   }
-  open.get(order.close.port)?.close()
+  const made = open.get(order.close.port)
+  if (made instanceof Connections) made.close()
   open.delete(order.close.port)
   return undefined
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monotonic } from '../../feedback/clock.ts'
+import type { Certificate } from '../support/certificates.ts'
 import { freePort } from '../support/free-port.ts'
 import { children } from '../support/sidecar.ts'
 import { ready } from './forward.ts'
@@ -20,6 +21,8 @@ export interface Start {
   readonly subject: Subject
   readonly scenario: Scenario
   readonly driver: Driver
+  /** Of all subjects, where clients speak TLS. */
+  readonly certificate: Certificate | undefined
   /** A folder that is gone afterwards. */
   readonly folder: string
   /** The core to keep it on; undefined: whichever is free. */
@@ -56,7 +59,15 @@ export class Running implements AsyncDisposable {
     const folder = mkdtempSync(join(options.folder, `${subject.name}-`))
     const [port, admin] = [await freePort(), await freePort()]
     const keep = Math.max(64, scenario.connections)
-    const place = { port, peer: driver.peerPort, admin, folder, keep }
+    const place = {
+      port,
+      peer: driver.peerPort,
+      admin,
+      folder,
+      keep,
+      front: scenario.front,
+      certificate: options.certificate,
+    }
     const command = [...onCore(options.core), ...subject.command(place)]
     const output = join(folder, 'output')
     const file = openSync(output, 'w')
@@ -70,7 +81,7 @@ export class Running implements AsyncDisposable {
     const ended = once(child, 'exit').then(() => Promise.reject(new Error('it ended')))
     try {
       await Promise.race([ready(port), ended])
-      await driver.open(port, scenario.ask, scenario.connections)
+      await driver.open(port, scenario)
       running.#pids = child.pid === undefined ? [] : family(child.pid)
     } catch (error) {
       await running[Symbol.asyncDispose]()

@@ -1,3 +1,13 @@
+/** How clients reach a proxy where that is not HTTP/1.1 in the clear; h2load is the client then, except for `once`. */
+export interface Front {
+  readonly tls: boolean
+  readonly http2: boolean
+  /** At once on a connection; 1 with HTTP/1.1. */
+  readonly streams: number
+  /** Whether each request has a connection of its own. */
+  readonly once: boolean
+}
+
 /** What clients do to every proxy. */
 export interface Scenario {
   readonly name: string
@@ -10,6 +20,8 @@ export interface Scenario {
   readonly rate: number | undefined
   /** Whether subjects that differ by a setting (logs, metrics) are measured too. */
   readonly variants: boolean
+  /** undefined: HTTP/1.1 in the clear. */
+  readonly front?: Front
 }
 
 export const scenarios: readonly Scenario[] = [
@@ -75,6 +87,46 @@ export const scenarios: readonly Scenario[] = [
     ask: 'websocket',
     rate: 1000,
     variants: false,
+  },
+  {
+    name: 'tls',
+    title: 'small GET over TLS 1.3, 16 connections',
+    column: 'TLS',
+    connections: 16,
+    ask: 'small',
+    rate: 1000,
+    variants: false,
+    front: { tls: true, http2: false, streams: 1, once: false },
+  },
+  {
+    name: 'tls-handshake',
+    title: 'small GET over TLS 1.3, a new connection each, 4 at once',
+    column: 'TLS, new conn.',
+    connections: 4,
+    ask: 'small',
+    rate: undefined,
+    variants: false,
+    front: { tls: true, http2: false, streams: 1, once: true },
+  },
+  {
+    name: 'h2',
+    title: 'small GET by HTTP/2 over TLS 1.3, 4 connections of 16 streams',
+    column: 'HTTP/2, TLS',
+    connections: 4,
+    ask: 'small',
+    rate: 1000,
+    variants: false,
+    front: { tls: true, http2: true, streams: 16, once: false },
+  },
+  {
+    name: 'h2c',
+    title: 'small GET by HTTP/2 in the clear, 4 connections of 16 streams',
+    column: 'HTTP/2',
+    connections: 4,
+    ask: 'small',
+    rate: 1000,
+    variants: false,
+    front: { tls: false, http2: true, streams: 16, once: false },
   },
 ]
 

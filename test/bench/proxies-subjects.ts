@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Program } from '../../scripts/ensure.ts'
+import type { Certificate } from '../support/certificates.ts'
 import { launcher } from '../support/sidecar.ts'
-import { asks, type Scenario } from './proxies-scenarios.ts'
+import { asks, type Front, type Scenario } from './proxies-scenarios.ts'
 
 /** What a subject is told of where it stands. */
 export interface Place {
@@ -14,6 +15,10 @@ export interface Place {
   readonly folder: string
   /** Connections to keep to the peer. */
   readonly keep: number
+  /** undefined: HTTP/1.1 in the clear. */
+  readonly front: Front | undefined
+  /** For TLS towards clients; undefined without it. */
+  readonly certificate: Certificate | undefined
 }
 
 /** A proxy to measure. */
@@ -44,13 +49,19 @@ function beside(file: string): string {
 const patience = 'proxy_read_timeout 600s; keepalive_timeout 600s; keepalive_requests 100000000;'
 
 /** What evenkeel and nginx read alike: `http` to its end. */
-function http({ port, peer, keep }: Place, log: string): string {
+function http({ port, peer, keep, front, certificate }: Place, log: string): string {
+  // nginx had no directive `http2` before 1.25.1.
+  const words = `${front?.tls ? ' ssl' : ''}${front?.http2 ? ' http2' : ''}`
+  const tls = certificate
+    ? `ssl_protocols TLSv1.3; ssl_certificate ${certificate.certFile}; ssl_certificate_key ${certificate.keyFile};`
+    : ''
   return `http {
   access_log ${log};
   ${patience}
   upstream peers { server 127.0.0.1:${peer}; keepalive ${keep}; keepalive_requests 100000000; }
   server {
-    listen 127.0.0.1:${port} backlog=4096;
+    listen 127.0.0.1:${port} backlog=4096${words};
+    ${tls}
     location / { proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://peers; }
     location /ws {
       proxy_http_version 1.1;
@@ -84,8 +95,15 @@ ${http(place, log)}`,
   return ['nginx', '-p', place.folder, '-e', join(place.folder, 'error.log'), '-c', file]
 }
 
-function haproxy({ port, peer, folder }: Place): readonly string[] {
+function haproxy({ port, peer, folder, front, certificate }: Place): readonly string[] {
   const file = join(folder, 'haproxy.cfg')
+  const both = join(folder, 'both.pem')
+  if (certificate) writeFileSync(both, `${certificate.cert}${certificate.key}`)
+  const tls = certificate
+    ? ` ssl crt ${both} ssl-min-ver TLSv1.3 alpn ${front?.http2 ? 'h2' : 'http/1.1'}`
+    : front?.http2
+      ? ' proto h2'
+      : ''
   writeFileSync(
     file,
     `global
@@ -99,7 +117,7 @@ defaults
   timeout tunnel 600s
   timeout http-keep-alive 600s
 frontend front
-  bind 127.0.0.1:${port} backlog 4096
+  bind 127.0.0.1:${port} backlog 4096${tls}
   default_backend peers
 backend peers
   server one 127.0.0.1:${peer}
@@ -108,8 +126,13 @@ backend peers
   return ['haproxy', '-db', '-q', '-f', file]
 }
 
-function caddy({ port, peer, folder, keep }: Place): readonly string[] {
+function caddy({ port, peer, folder, keep, front, certificate }: Place): readonly string[] {
   const file = join(folder, 'Caddyfile')
+  const site = certificate ? `https://127.0.0.1:${port}` : `http://:${port}`
+  const tls = certificate
+    ? `tls ${certificate.certFile} ${certificate.keyFile} {\n    protocols tls1.3\n  }`
+    : ''
+  const clear = front?.http2 && !front.tls ? 'servers {\n    protocols h1 h2c\n  }' : ''
   writeFileSync(
     file,
     `{
@@ -119,9 +142,11 @@ function caddy({ port, peer, folder, keep }: Place): readonly string[] {
   log {
     output discard
   }
+  ${clear}
 }
-http://:${port} {
+${site} {
   bind 127.0.0.1
+  ${tls}
   reverse_proxy 127.0.0.1:${peer} {
     transport http {
       keepalive 600s
@@ -178,13 +203,15 @@ export const subjects: readonly Subject[] = [
     name: 'fastify',
     title: '`@fastify/http-proxy`',
     warms: true,
+    able: ({ front }) => front === undefined,
     command: ({ port, peer, keep }) => [node, beside('fastify-proxy.ts'), `${port}`, `${peer}`, `${keep}`],
   },
   {
     name: 'plain',
     title: '`node:http` and undici, doing nothing else',
     warms: true,
-    able: ({ ask }) => asks[ask].length < 1024 * 1024 && ask !== 'post' && ask !== 'websocket',
+    able: ({ ask, front }) =>
+      front === undefined && asks[ask].length < 1024 * 1024 && ask !== 'post' && ask !== 'websocket',
     command: ({ port, peer, keep }) => [node, beside('forward-plain.ts'), `${port}`, `${peer}`, `${keep}`],
   },
 ]

@@ -3,9 +3,11 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { test } from 'node:test'
 import { monotonic } from '../../feedback/clock.ts'
+import { ensure } from '../../scripts/ensure.ts'
 import { measure } from './proxies.ts'
 import { type Found, figures } from './proxies-figures.ts'
-import { readOptions } from './proxies-options.ts'
+import { h2loadWords, timesOf } from './proxies-h2load.ts'
+import { readOptions, usage } from './proxies-options.ts'
 import { startPeer } from './proxies-peer.ts'
 import { cpuMicros, family, residentBytes } from './proxies-process.ts'
 import { readmeText, replaceBlock } from './proxies-readme.ts'
@@ -14,6 +16,8 @@ import { asks, type Scenario, scenarios } from './proxies-scenarios.ts'
 import { subjects } from './proxies-subjects.ts'
 import { Connections, type Turn } from './proxies-turn.ts'
 import { median } from './tail-figures.ts'
+
+await ensure(['h2load', 'openssl'])
 
 const small = scenarios.find(({ name }) => name === 'small')!
 const mebibyte = 1024 * 1024
@@ -209,4 +213,35 @@ test('a scenario is measured with evenkeel alone', async () => {
   assert.ok(one && one.cpu > 0 && one.firstCpu! > 0 && one.p99 >= one.p50 && one.perSecond > 0)
   assert.ok(one.residentBytes > 20 * mebibyte)
   assert.equal(lines.filter((line) => /^small \d\/2: evenkeel [\d.]+$/.test(line)).length, 2)
+})
+
+for (const name of ['tls', 'tls-handshake', 'h2', 'h2c']) {
+  test(`clients by "${name}" are measured with evenkeel alone`, async () => {
+    const scenario = scenarios.find((one) => one.name === name)!
+    const evenkeel = subjects.filter((one) => one.name === 'evenkeel')
+    const anywhere = { proxy: undefined, rest: undefined }
+    const options = { subjects: evenkeel, rounds: 1, turnMs: 300, warmMs: 100 }
+    const [one] = await measure(scenario, options, anywhere, () => {})
+    assert.ok(one && one.cpu > 0 && one.p50 > 0 && one.p99 >= one.p50 && one.perSecond > 0)
+    assert.match(usage, new RegExp(`scenarios: .*\\b${name},`))
+  })
+}
+
+test('h2load is told how clients speak, and how often each connection sends', () => {
+  const words = (name: string, rate: number | undefined) => {
+    const { front, connections } = scenarios.find((one) => one.name === name)!
+    return h2loadWords({ port: 1, front: front!, connections }, rate).join(' ')
+  }
+  const cipher = '--tls13-ciphers=TLS_AES_128_GCM_SHA256'
+  assert.equal(words('tls', undefined), `-c 16 -m 1 --h1 ${cipher} https://127.0.0.1:1/small`)
+  assert.equal(words('h2', 1000), `-c 4 -m 16 ${cipher} --rps 250 https://127.0.0.1:1/small`)
+  assert.equal(words('h2c', undefined), '-c 4 -m 16 http://127.0.0.1:1/small')
+})
+
+test('of what h2load saw only the answers of the turn count, and all have to be 2xx', () => {
+  const log = '1000\t200\t500\n1000\t200\t3000\n3000\t204\t2000\n5900\t200\t200\n59'
+  assert.deepEqual([...timesOf(log, 2000, 6000)], [2, 3])
+  assert.throws(() => timesOf(log, 7000, 8000), /no answer came/)
+  assert.throws(() => timesOf('1000\t502\t100\n', 0, 6000), /status 502/)
+  assert.throws(() => timesOf('1000\t-1\t100\n', 0, 6000), /status -1/)
 })

@@ -35,6 +35,7 @@ export async function run(words: readonly string[]): Promise<void> {
   const options = optionsOf(readOptions, words, usage)
   if (!options) return
   const programs = options.subjects.flatMap(({ program }) => program ?? [])
+  if (options.scenarios.some(({ front }) => front)) programs.push('h2load')
   await ensure([...new Set(programs)], console.log)
   const cores = availableParallelism() > 1 ? { proxy: 0, rest: 1 } : { proxy: undefined, rest: undefined }
   // What measures must not be where the proxies are.
@@ -68,10 +69,16 @@ export async function measure(
   await using driver = await Driver.start(cores.rest)
   await using stack = new AsyncDisposableStack()
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+  // Making one needs openssl.
+  const certificate = scenario.front?.tls
+    ? (await import('../support/certificates.ts')).certificates(folder).server
+    : undefined
   const running: Running[] = []
   for (const subject of options.subjects) {
     if ((subject.variant && !scenario.variants) || subject.able?.(scenario) === false) continue
-    const one = stack.use(await Running.start({ subject, scenario, driver, folder, core: cores.proxy }))
+    const one = stack.use(
+      await Running.start({ subject, scenario, driver, certificate, folder, core: cores.proxy }),
+    )
     running.push(one)
     const ms = subject.warms ? options.warmMs : Math.min(shortWarmMs, options.warmMs)
     const [first, after] = await one.warm(ms)
