@@ -5,8 +5,7 @@ import { exclusion as excluded, fullByLease, usable } from '../../feedback/healt
 import { begin } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import type { ExclusionReason } from '../../feedback/reasons.ts'
-import type { Upstream } from '../../feedback/upstream.ts'
+import { busyPeers, countsAsTry, tries } from './eligible.ts'
 import type { Group } from './group.ts'
 import { ListWalk } from './list-walk.ts'
 import type { Ask, Balancer, Env } from './method.ts'
@@ -98,7 +97,7 @@ export class Selection implements Ask {
   /** How many of them are left, counting peers of the group that were asked. */
   get triesLeft(): number {
     // One that was marked `down` since it was asked is none of `tries`.
-    return Math.max(0, this.tries - this.#tried.filter(counts).length)
+    return Math.max(0, this.tries - this.#tried.filter(countsAsTry).length)
   }
 
   /**
@@ -293,49 +292,9 @@ export class Selection implements Ask {
   }
 
   #whyNobody(): 'overflow' | 'no_live' {
-    const { upstream } = this.group
-    const busy = [...within(this.group, this.call.track)].filter(
-      (peer) => exclusion(peer, upstream, this.now, this) === 'busy',
-    )
+    const busy = busyPeers(this.group, this.call.track, this.now, this)
     if (busy.length === 0) return 'no_live'
     this.#byLease = busy.some(fullByLease)
     return 'overflow'
   }
-}
-
-/**
- * Why a peer gets no share now.
- * @param now monotonic milliseconds
- * @param selection the request in question, if there is one: peers it has tried are out for it
- * @returns undefined when it is eligible
- */
-export function exclusion(
-  peer: Peer,
-  upstream: Upstream,
-  now: number,
-  selection?: Selection,
-): ExclusionReason | undefined {
-  if (!upstream.single && selection?.tried(peer)) return 'tried'
-  return excluded(peer, upstream.isAlone(peer), now)
-}
-
-/**
- * How many attempts the group allows one request: its peers, backups included, that are not marked `down` or `drain`
- * (nginx's `tries`).
- * @param track of the request, where requests are split: peers that it could not go to do not count
- */
-export function tries(group: Group, track = ''): number {
-  let count = 0
-  for (const peer of within(group, track)) if (counts(peer)) count += 1
-  return count
-}
-
-function counts({ options }: Peer): boolean {
-  return !options.down && !options.drain
-}
-
-/** The peers that a request may go to, and its backups. */
-function* within({ upstream, split }: Group, track: string): Generator<Peer> {
-  yield* split?.within(track) ?? upstream.peers
-  yield* upstream.backups
 }

@@ -3,10 +3,11 @@ import type { Peer } from '../../feedback/peer.ts'
 import type { QueueOptions } from '../../feedback/upstream.ts'
 import { anyWaiting, enterQueue, leaveQueue, overflowQueue, type WaitEnd } from '../../feedback/waiting.ts'
 import type { Zone } from '../../feedback/zone.ts'
+import { exclusion } from './eligible.ts'
 import type { Group } from './group.ts'
 import { Lanes, Waiter } from './lanes.ts'
 import type { Env } from './method.ts'
-import { exclusion, Selection, system } from './pick.ts'
+import { Selection, system } from './pick.ts'
 
 /** Who calls a queue when it has to look. */
 export interface QueueAlarm {

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Call } from '../../../feedback/call.ts'
+import { exclusion, tries } from '../../../sidecar/balance/eligible.ts'
 import { Group } from '../../../sidecar/balance/group.ts'
-import { exclusion, Selection, tries } from '../../../sidecar/balance/pick.ts'
+import { Selection } from '../../../sidecar/balance/pick.ts'
 import { RoundRobin } from '../../../sidecar/balance/round-robin.ts'
 import { env, group, type PeerSketch } from '../../support/peers.ts'
 
