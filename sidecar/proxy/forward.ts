@@ -1,5 +1,4 @@
 import { claimRetry, countRequest, retryBegan, retryWaits } from '../../feedback/budget.ts'
-import type { Call } from '../../feedback/call.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import { grpcStatusOf } from '../../feedback/grpc-status.ts'
@@ -9,17 +8,18 @@ import { Selection } from '../balance/pick.ts'
 import type { Queue } from '../balance/queue.ts'
 import { afterReading } from '../net/late.ts'
 import { tracing } from '../telemetry/tracing.ts'
-import type { PeerEngine } from '../tls/peer-engine.ts'
 import { answer } from './answer.ts'
 import { Try, type TryResult } from './attempt.ts'
+import { backOff } from './back-off.ts'
 import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
 import { latest, type PeerGroup } from './pools.ts'
 import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
-import type { ProxyPass, Settings, Target } from './route.ts'
+import type { ProxyPass } from './route.ts'
 import { finish, keep, leaveUnasked, type NoPeer, settle } from './settle.ts'
+import { type TargetTls, targetTls } from './target-tls.ts'
 import { clientLeft } from './try-failure.ts'
 import type { Tunnels } from './upgrade.ts'
 
@@ -72,22 +72,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
     upgrade: exchange.upgrade && !settings.http2Peer,
   })
   if (!head) return { kind: 'refused', status: 400 }
-  return new Run(exchange, group, head, prepared.body, env, peerTls(call, settings, target)).run()
-}
-
-/** How TLS is spoken with the peers of a target; undefined where it is not. */
-interface TargetTls {
-  readonly engine: PeerEngine
-  readonly name: string
-}
-
-function peerTls(
-  call: Call,
-  { peerTls }: Settings,
-  { secure = false, name = '' }: Target,
-): TargetTls | undefined {
-  if (!secure || peerTls === undefined) return undefined
-  return { engine: peerTls.engine, name: peerTls.name?.(call) ?? name }
+  return new Run(exchange, group, head, prepared.body, env, targetTls(call, settings, target)).run()
 }
 
 /** One request's attempts at one group, one after the other. */
@@ -168,7 +153,7 @@ class Run {
         // From the verdict on the retry has its place in the budget: see `#judge`.
         this.#end(trial, result, verdict)
         this.#retries += 1
-        const stayed = await this.#backOff()
+        const stayed = await backOff(this.#exchange, this.#retries)
         retryWaits(upstream, -1)
         if (!stayed) return done
         retryBegan(upstream, monotonic())
@@ -325,26 +310,5 @@ class Run {
     if (denial === 'queue_full') return `${queue?.size} requests wait in the queue, which is full`
     if (denial === 'queue_timeout') return `waited ${this.#exchange.call.queueMs?.toFixed(0)} ms in the queue`
     return this.#selection.denialDetail
-  }
-
-  /**
-   * Waits before a second and later retry, with full jitter, so that a short outage is not hammered.
-   * @returns false when the client left meanwhile
-   */
-  #backOff(): Promise<boolean> {
-    const { retry, ignoreClientAbort } = this.#exchange.settings
-    const { backoff } = retry
-    if (this.#exchange.gone && !ignoreClientAbort) return Promise.resolve(false)
-    if (!backoff || this.#retries < 2) return Promise.resolve(true)
-    const most = Math.min(backoff.max, backoff.base * 2 ** (this.#retries - 2))
-    return new Promise((resolve) => {
-      const end = (stayed: boolean) => {
-        clearTimeout(timer)
-        stay()
-        resolve(stayed)
-      }
-      const timer = setTimeout(() => end(true), Math.random() * most)
-      const stay = ignoreClientAbort ? () => {} : this.#exchange.onLeave(() => end(false))
-    })
   }
 }
