@@ -3,6 +3,7 @@ import type { Tally } from '../feedback/tally.ts'
 import type { Facts } from './admin/facts.ts'
 import { closeLeaving } from './build/groups.ts'
 import type { Running } from './build/running.ts'
+import type { Drainable } from './drain.ts'
 import { type Listens, listensOf } from './listens.ts'
 import { Service } from './service.ts'
 import type { Setup } from './setup.ts'
@@ -41,6 +42,22 @@ export interface Crew {
   /** The end: what logs hold is written. Never rejects, and takes two seconds at most. */
   leave(): Promise<void>
   readonly threads: { readonly running: number; readonly replaced: number }
+}
+
+/** A crew as a drain sees it. */
+export function drainable(crew: Crew, tally: Tally): Drainable {
+  return {
+    begin: () => crew.begin(),
+    close: () => crew.close(),
+    closeIdle: () => crew.closeIdle(),
+    requests() {
+      const { requests, tunnels } = tally.all()
+      return Math.max(0, requests - tunnels)
+    },
+    tunnels: () => tally.all().tunnels,
+    endTunnels: () => crew.endTunnels(),
+    destroy: () => crew.destroy(),
+  }
 }
 
 /** This thread does it all. */

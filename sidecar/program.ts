@@ -3,7 +3,7 @@ import { monotonic } from '../feedback/clock.ts'
 import type { FleetFacts } from '../feedback/fleet/facts.ts'
 import { Tally } from '../feedback/tally.ts'
 import { Admins } from './admins.ts'
-import { type LiveGroup, retireLeaving } from './build/groups.ts'
+import { retireLeaving } from './build/groups.ts'
 import { shareMemory } from './build/memory.ts'
 import { followedNames } from './build/plans.ts'
 import { rebuild, refreshment } from './build/refresh.ts'
@@ -12,7 +12,7 @@ import { Runtime } from './changes/runtime.ts'
 import type { Loaded } from './config/load.ts'
 import { timeMs } from './config/units.ts'
 import { ConfigWatch } from './config-watch.ts'
-import { type Crew, OneThread } from './crew.ts'
+import { type Crew, drainable, OneThread } from './crew.ts'
 import { drain } from './drain.ts'
 import { listensOf } from './listens.ts'
 import type { Membership } from './membership.ts'
@@ -20,14 +20,15 @@ import { mistakeOf } from './mistake.ts'
 import { canShare } from './net/bind.ts'
 import { systemProber } from './probing.ts'
 import { type ProgramView, programFacts } from './program-facts.ts'
-import { type InForce, inForce, makeReady, type Ready } from './ready.ts'
+import { type InForce, inForce, logPaths, makeReady, pathsRead, type Ready } from './ready.ts'
 import { Refreshes } from './refreshes.ts'
 import { type Reloaded, Reloads } from './reloads.ts'
+import { RemovedGroups } from './removed.ts'
 import type { ResolverFacts } from './resolve/followers.ts'
 import { systemFollowers } from './resolving.ts'
 import type { Setup } from './setup.ts'
 import { Sharing } from './sharing.ts'
-import { accessLogPaths, pathOf, type Source } from './source.ts'
+import type { Source } from './source.ts'
 import { logAttempts } from './telemetry/attempt-lines.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
@@ -65,7 +66,7 @@ export class Program implements ProgramView {
     resolved: (name) => this.#followers.resolved(name),
     changed: (plans) => this.runtime.changed(plans),
   }
-  readonly #removed = new Set<LiveGroup>()
+  readonly #removed = new RemovedGroups()
   #tally = new Tally()
   #crew: Crew | undefined
   #inForce: InForce | undefined
@@ -123,9 +124,8 @@ export class Program implements ProgramView {
     return this.#sharing.fleet
   }
   /** Groups that the configuration no longer has and that still carry calls. */
-  get removed(): Iterable<LiveGroup> {
-    this.#letGo()
-    return this.#removed
+  get removed(): ProgramView['removed'] {
+    return this.#removed.all
   }
 
   /**
@@ -135,12 +135,6 @@ export class Program implements ProgramView {
    */
   refresh(): Promise<void> {
     return this.#refreshes.ask()
-  }
-
-  #letGo(): void {
-    for (const group of this.#removed) {
-      if (group.balancing.upstream.zone.retired.length === 0) this.#removed.delete(group)
-    }
   }
 
   /**
@@ -208,18 +202,7 @@ export class Program implements ProgramView {
     this.#followers.stop()
     if (crew === undefined) return true
     return drain(
-      {
-        begin: () => crew.begin(),
-        close: () => crew.close(),
-        closeIdle: () => crew.closeIdle(),
-        requests: () => {
-          const { requests, tunnels } = this.#tally.all()
-          return Math.max(0, requests - tunnels)
-        },
-        tunnels: () => this.#tally.all().tunnels,
-        endTunnels: () => crew.endTunnels(),
-        destroy: () => crew.destroy(),
-      },
+      drainable(crew, this.#tally),
       { delay: timeMs(drain_delay) ?? 0, timeout: timeMs(drain_timeout) ?? 30_000 },
       (ms) => wait(ms),
       monotonic,
@@ -256,19 +239,14 @@ export class Program implements ProgramView {
       errorLog.log('error', `the configuration was not reloaded; generation ${this.#generation} goes on`)
       return { ok: false, error: text }
     }
-    const before = this.#running?.groups ?? new Map<string, LiveGroup>()
-    // Nobody else may ever ask for them.
-    this.#letGo()
+    const before = this.#running?.groups
+    this.#removed.letGo()
     errorLog.configure(ready.errorLogs)
     const running = await this.#putInForce(crew, ready)
     this.runtime.settle()
-    for (const [name, group] of before) if (!running.groups.has(name)) this.#removed.add(group)
+    this.#removed.add(before, running.groups)
     retireLeaving(running)
-    const logs = [
-      ...ready.errorLogs.map(({ path }) => path),
-      ...accessLogPaths(running.model, this.#source.prefix),
-    ]
-    logFiles.keepOnly(['stdout', 'stderr', ...logs])
+    logFiles.keepOnly(['stdout', 'stderr', ...logPaths(ready, this.#source)])
     for (const text of ready.loaded.warnings) errorLog.log('warn', text)
     if (threadsWanted(running.model) !== Math.max(1, this.#threads)) {
       errorLog.log('warn', 'the number of worker threads changes at the next start')
@@ -282,7 +260,7 @@ export class Program implements ProgramView {
     if (this.#phase !== 'ready' || !crew || !now || !old) return
     const { plans, lines, failures } = refreshment(now.basis, this.#membership, old)
     if (lines.length > 0) {
-      this.#letGo()
+      this.#removed.letGo()
       const running = rebuild(now.basis, plans, old)
       await this.#serveBy(crew, { ...now, plans }, running, this.#loadedAt)
       retireLeaving(running)
@@ -300,12 +278,7 @@ export class Program implements ProgramView {
     this.#followers.keep(followedNames(ready.prepared.basis.drafts))
     this.#generation += 1
     this.#loadedAt = loadedAt
-    const { model, files } = ready.loaded
-    const token = model.admin_token_file
-    const watched = files.map(({ path }) => path)
-    if (token !== undefined) watched.push(pathOf(token, this.#source.prefix))
-    watched.push(...(ready.prepared.basis.options.tls?.paths ?? []))
-    this.#watch.watch(model.config_watch ? watched : [])
+    this.#watch.watch(ready.loaded.model.config_watch ? pathsRead(ready, this.#source) : [])
     return running
   }
 

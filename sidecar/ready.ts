@@ -7,7 +7,7 @@ import { type Basis, type Prepared, prepare, type Running } from './build/runnin
 import { type Loaded, load } from './config/load.ts'
 import type { Model } from './config/model.ts'
 import { type Membership, noMembership } from './membership.ts'
-import { loadOptions, pathOf, type Source } from './source.ts'
+import { accessLogPaths, loadOptions, pathOf, type Source } from './source.ts'
 import type { ErrorLogSpec } from './telemetry/error-log.ts'
 import { logFiles } from './telemetry/log-files.ts'
 import { failureText } from './telemetry/system-error.ts'
@@ -74,6 +74,20 @@ export async function completed(
   // A file that cannot be opened is a mistake that has to show before anything changes.
   for (const { path } of errorLogs) logFiles.open(path)
   return { loaded, prepared, token: readToken(model, source.prefix), errorLogs, fleet }
+}
+
+/** The files that a configuration was read from, with those that it names: what they say holds until they are read again. */
+export function pathsRead({ loaded, prepared }: Ready, { prefix }: Source): string[] {
+  const token = loaded.model.admin_token_file
+  const paths = loaded.files.map(({ path }) => path)
+  if (token !== undefined) paths.push(pathOf(token, prefix))
+  paths.push(...(prepared.basis.options.tls?.paths ?? []))
+  return paths
+}
+
+/** The files that it writes logs to, absolute. */
+export function logPaths({ errorLogs, loaded }: Complete, { prefix }: Source): string[] {
+  return [...errorLogs.map(({ path }) => path), ...accessLogPaths(loaded.model, prefix)]
 }
 
 function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[] {
