@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -10,8 +10,10 @@ import { cpuMicros, residentBytes } from './proxies-process.ts'
 import type { Front } from './proxies-scenarios.ts'
 import type { Turn, TurnOptions } from './proxies-turn.ts'
 
-/** From its start until its connections are open, milliseconds; what it does before is not counted. */
-const leadMs = 150
+/** From its first answer until all connections are open, milliseconds; what it does before is not counted. */
+const leadMs = 100
+/** How long its first answer may take, milliseconds. */
+const patienceMs = 15_000
 
 export interface Target {
   readonly port: number
@@ -56,6 +58,11 @@ export async function h2loadTurn(target: Target, { ms, rate, pids }: TurnOptions
       load: cpuMicros(load),
       own: process.cpuUsage(),
     })
+    const until = monotonic() + patienceMs
+    while ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) === 0) {
+      if (monotonic() > until || child.exitCode !== null) throw new Error('h2load has no answer')
+      await sleep(10)
+    }
     await sleep(leadMs)
     const first = sample()
     await sleep(ms)
