@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { JoinedMemory, shareMemory } from '../../../sidecar/build/memory.ts'
+import { JoinedMemory } from '../../../sidecar/build/joined-memory.ts'
 import { join, prepare, type Running } from '../../../sidecar/build/running.ts'
+import { shareMemory } from '../../../sidecar/build/shared-memory.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
 
 const options = { prefix: '/', version: '1' }

@@ -4,8 +4,9 @@ import { Call } from '../../../feedback/call.ts'
 import { observe } from '../../../feedback/observe.ts'
 import type { SharedZone } from '../../../feedback/zone.ts'
 import { Selection } from '../../../sidecar/balance/pick.ts'
-import { JoinedMemory, shareMemory } from '../../../sidecar/build/memory.ts'
+import { JoinedMemory } from '../../../sidecar/build/joined-memory.ts'
 import { join, prepare, type Running } from '../../../sidecar/build/running.ts'
+import { shareMemory } from '../../../sidecar/build/shared-memory.ts'
 import { loadText } from '../../../sidecar/config/load.ts'
 
 const options = { prefix: '/tmp', version: '0' }
