@@ -7,7 +7,8 @@ import { ConfigError } from './error.ts'
 import type { Model } from './model.ts'
 import { parse } from './nginx/parse.ts'
 import { type Contents, readContents, readNodes } from './nginx/read.ts'
-import { fail, type Level, type Place, Reading } from './reading.ts'
+import { fail, type Place } from './place.ts'
+import { type Level, Reading } from './reading.ts'
 
 const require = createRequire(import.meta.url)
 /** Read where there is a file in YAML: its library is not to be part of every start. */

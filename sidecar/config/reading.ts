@@ -3,17 +3,8 @@ import { type Found, isEmpty, nothingFound } from './args.ts'
 import type { Block, Context, Directive, Value } from './directive.ts'
 import { foreign } from './directives/foreign.ts'
 import { directivesIn, isKnown } from './directives.ts'
-import { ConfigError } from './error.ts'
 import { checkPattern, Fault } from './fault.ts'
-
-/** Where something stands. */
-export interface Place {
-  readonly file: string
-  readonly line: number
-  readonly syntax: 'nginx' | 'yaml'
-  /** An argument as nginx would have it written; undefined for everything else. */
-  readonly token?: string
-}
+import { fail, located, type Place } from './place.ts'
 
 /** Directives of a group that take the method that stands before them into themselves, in nginx. */
 const wrappers = ['keepalive', 'sticky', 'queue'] as const
@@ -252,15 +243,6 @@ export class Reading {
     if (treatment === 'never') fail(place, `"${name}" directive is not supported`)
     fail(place, `unknown directive "${name}"`)
   }
-}
-
-/** @throws ConfigError always */
-export function fail(place: Place, text: string): never {
-  throw new ConfigError(place.file, place.line, text)
-}
-
-function located(text: string, place: Place): string {
-  return place.line > 0 ? `${text} in ${place.file}:${place.line}` : `${text} in ${place.file}`
 }
 
 /** Whether two names of blocks stand for one thing. */

@@ -1,5 +1,6 @@
 import type { Model } from '../model.ts'
-import { fail, type Reading } from '../reading.ts'
+import { fail } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { UpstreamBlock } from '../upstream-model.ts'
 
 /**

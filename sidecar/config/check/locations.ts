@@ -1,6 +1,7 @@
 import { grpcAddress, hasVariables, type LocationKey, locationKey, proxyAddress } from '../address.ts'
 import type { AccessLogLine, HttpBlock, IfBlock, LocationBlock, RewriteStep, ServerBlock } from '../model.ts'
-import { fail, type Reading } from '../reading.ts'
+import { fail } from '../place.ts'
+import type { Reading } from '../reading.ts'
 
 /** Formats that are there without a `log_format`. */
 export const builtinFormats = ['combined', 'json'] as const

@@ -1,4 +1,5 @@
-import { fail, type Reading } from '../reading.ts'
+import { fail } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { Resolving } from '../upstream-model.ts'
 import type { Groups } from './upstreams.ts'
 

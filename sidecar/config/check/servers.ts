@@ -1,5 +1,6 @@
 import type { HttpBlock, Listen, ServerBlock } from '../model.ts'
-import { fail, type Place, type Reading } from '../reading.ts'
+import { fail, type Place } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import { checkTlsAddress } from './tls-servers.ts'
 
 /** Flags of `listen` that say what is spoken on an address; they hold for all its lines. */

@@ -1,5 +1,6 @@
 import { stableTrack } from '../../../feedback/track.ts'
-import { fail, type Place, type Reading } from '../reading.ts'
+import { fail, type Place } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { UpstreamBlock } from '../upstream-model.ts'
 
 /**

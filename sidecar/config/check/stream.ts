@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
 import { hasVariables, serverAddress, streamTarget } from '../address.ts'
 import type { AccessLogLine, HttpBlock } from '../model.ts'
-import { fail, type Reading } from '../reading.ts'
+import { fail } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { StreamBlock, StreamServerBlock } from '../stream-model.ts'
 import type { UpstreamBlock } from '../upstream-model.ts'
 

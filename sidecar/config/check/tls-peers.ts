@@ -1,6 +1,7 @@
 import { grpcAddress, hasVariables, proxyAddress } from '../address.ts'
 import type { HttpBlock, IfBlock, LocationBlock, RewriteStep, ServerBlock, Settings } from '../model.ts'
-import { fail, type Reading } from '../reading.ts'
+import { fail } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { StreamBlock } from '../stream-model.ts'
 import type { TlsPeerSettings } from '../tls-model.ts'
 

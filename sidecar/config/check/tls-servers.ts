@@ -1,4 +1,5 @@
-import { fail, type Reading } from '../reading.ts'
+import { fail } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { TlsServerSettings } from '../tls-model.ts'
 
 /** A block with what of TLS may stand in it, and its servers. */

@@ -1,5 +1,6 @@
 import type { Model } from '../model.ts'
-import { fail, type Place, type Reading } from '../reading.ts'
+import { fail, type Place } from '../place.ts'
+import type { Reading } from '../reading.ts'
 import type { TlsServerSettings } from '../tls-model.ts'
 import type { UpstreamBlock } from '../upstream-model.ts'
 

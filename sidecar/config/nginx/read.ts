@@ -3,7 +3,8 @@ import type { Block } from '../directive.ts'
 import { templateMetric } from '../directives/blocks.ts'
 import { condition, findBlock, findDirective } from '../directives.ts'
 import { Fault } from '../fault.ts'
-import { type Draft, fail, type Level, type Place, type Reading } from '../reading.ts'
+import { fail, type Place } from '../place.ts'
+import type { Draft, Level, Reading } from '../reading.ts'
 import type { Node } from './parse.ts'
 
 /** Reads a file that an `include` names, at the level where it stands. */

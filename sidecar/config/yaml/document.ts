@@ -11,7 +11,7 @@ import {
   type YAMLMap,
 } from 'yaml'
 import { ConfigError } from '../error.ts'
-import { fail, type Place } from '../reading.ts'
+import { fail, type Place } from '../place.ts'
 
 /** A file may name the same part many times; a small one that unfolds into a huge one is a mistake. */
 const mostAliases = 10_000
