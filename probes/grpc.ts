@@ -1,6 +1,7 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import { monotonic } from '../feedback/clock.ts'
+import { Http2Lifetime } from '../feedback/http2-lifetime.ts'
 import type { Address } from '../feedback/peer.ts'
 import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap, shown } from './answer.ts'
@@ -36,11 +37,13 @@ export const grpc = {
     const socket = await dialSecure(address, signal, connectTimeout, secure)
     if ('failure' in socket) return answer(startedAt, { ...socket, passed: false })
     const connectMs = monotonic() - startedAt
+    const lifetime = new Http2Lifetime(socket)
     const session = connect('http://localhost', {
       createConnection: () => socket,
       settings: { enablePush: false },
     })
-    const exchange = new Exchange(startedAt, connectMs, session, socket)
+    lifetime.begun()
+    const exchange = new Exchange(startedAt, connectMs, session, lifetime, socket)
     const abort = () => exchange.abort()
     signal.addEventListener('abort', abort, { once: true })
     if (signal.aborted) abort()
@@ -76,6 +79,7 @@ class Exchange {
   #startedAt: number
   #connectMs: number
   #session: ClientHttp2Session
+  #lifetime: Http2Lifetime
   #headerMs: number | undefined = undefined
   #headers: readonly string[] = []
   #trailers: readonly string[] = []
@@ -88,10 +92,17 @@ class Exchange {
   /** What broke the connection. */
   #broken: Error | undefined = undefined
 
-  constructor(startedAt: number, connectMs: number, session: ClientHttp2Session, socket: Socket) {
+  constructor(
+    startedAt: number,
+    connectMs: number,
+    session: ClientHttp2Session,
+    lifetime: Http2Lifetime,
+    socket: Socket,
+  ) {
     this.#startedAt = startedAt
     this.#connectMs = connectMs
     this.#session = session
+    this.#lifetime = lifetime
     const { promise, resolve } = Promise.withResolvers<Answer>()
     this.answer = promise
     this.#settle = resolve
@@ -121,6 +132,7 @@ class Exchange {
       'content-type': 'application/grpc',
       'user-agent': 'evenkeel',
     })
+    this.#lifetime.stream(stream, this.#session)
     stream.on('response', (headers, _flags, raw) => {
       this.#headerMs = monotonic() - this.#startedAt
       this.#status = headers[':status']

@@ -1,6 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import type { Socket } from 'node:net'
 import { monotonic } from '../../../feedback/clock.ts'
+import { Http2Lifetime } from '../../../feedback/http2-lifetime.ts'
 import { PeerStream, type StreamHome } from './stream.ts'
 
 /** How much of one response may come before it is read, bytes: what a slow client can make this side hold. */
@@ -44,6 +45,7 @@ export class PeerSession implements StreamHome {
   failed: NodeJS.ErrnoException | undefined = undefined
   readonly #socket: Socket
   readonly #session: ClientHttp2Session
+  readonly #lifetime: Http2Lifetime
   readonly #keeper: SessionKeeper
   #capacity = 0
   #ready = false
@@ -72,6 +74,7 @@ export class PeerSession implements StreamHome {
     socket.once('close', () => {
       this.#lost = true
     })
+    this.#lifetime = new Http2Lifetime(socket)
     const session = connect(`${scheme}://peer`, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: streamWindow },
@@ -79,6 +82,7 @@ export class PeerSession implements StreamHome {
       maxSessionMemory: 1000,
       maxHeaderListPairs: 1000,
     })
+    this.#lifetime.begun()
     this.#session = session
     session.once('connect', () => session.setLocalWindowSize(sessionWindow))
     session.on('remoteSettings', ({ maxConcurrentStreams }) => {
@@ -151,7 +155,9 @@ export class PeerSession implements StreamHome {
 
   request(fields: string[], endStream: boolean): ClientHttp2Stream {
     if (monotonic() - this.#activeAt >= longSilence) this.#ping()
-    return this.#session.request(fields, { endStream })
+    const stream = this.#session.request(fields, { endStream })
+    this.#lifetime.stream(stream, this.#session)
+    return stream
   }
 
   unseen(id: number | undefined): boolean {

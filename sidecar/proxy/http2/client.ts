@@ -7,6 +7,7 @@ import {
 import type { Socket } from 'node:net'
 import type { ProxiedAddresses } from '../../../feedback/call.ts'
 import { monotonic } from '../../../feedback/clock.ts'
+import { Http2Lifetime } from '../../../feedback/http2-lifetime.ts'
 import type { ClientAddress } from '../../net/client-address.ts'
 import type { ClientTls } from '../../tls/client-tls.ts'
 import type { Caller, ClientGreeting, Host, Place, Served } from '../client.ts'
@@ -40,6 +41,7 @@ export class Http2Client implements Served, Caller, StreamHost {
   readonly tls: ClientTls | undefined
   readonly #socket: Socket
   readonly #session: ServerHttp2Session
+  readonly #lifetime: Http2Lifetime
   readonly #place: Place
   readonly #host: Host
   readonly #streams = new Set<Stream>()
@@ -70,10 +72,13 @@ export class Http2Client implements Served, Caller, StreamHost {
     this.#resets = new Resets(this.#since)
     // There is no half of a session: whoever ends its side has gone.
     socket.allowHalfOpen = false
+    this.#lifetime = new Http2Lifetime(socket)
     this.#session = performServerHandshake(socket, sessionOptions(place.spec))
+    this.#lifetime.begun()
     this.#session.on('stream', (stream, _headers, flags, raw) => this.#begin(stream, flags, raw))
     this.#session.on('error', (error: Error) => this.#failed(error))
-    this.#session.on('close', () => host.gone(this))
+    // Node tells of it twice where the connection closes while the session waits for a write.
+    this.#session.once('close', () => host.gone(this))
   }
 
   get spec(): ListenSpec {
@@ -144,6 +149,7 @@ export class Http2Client implements Served, Caller, StreamHost {
   }
 
   #begin(raw: ServerHttp2Stream, flags: number, fields: readonly string[]): void {
+    this.#lifetime.stream(raw, this.#session)
     // Every error ends in `close`.
     raw.on('error', nothing)
     this.connection.requests += 1
