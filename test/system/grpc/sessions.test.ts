@@ -52,7 +52,11 @@ test(`${calls} calls over one connection are spread as the method says`, { timeo
   await using two = await grpcPeer(talk)
   await using three = await grpcPeer(talk)
   await using it = await start(
-    configuration(`server ${one.address} weight=2; server ${two.address}; server ${three.address};`),
+    // A connection that has had its share of requests is given up, and its client begins another one.
+    configuration(`server ${one.address} weight=2; server ${two.address}; server ${three.address};`).replace(
+      'http2 on;',
+      `http2 on; keepalive_requests ${2 * calls};`,
+    ),
   )
   using client = new GrpcClient(it.port)
   const seen = await many(client, calls)
