@@ -52,7 +52,9 @@ export class Http2Client implements Served, Caller, StreamHost {
   #since: number
   /** When it was told that no more streams are wanted, monotonic milliseconds; undefined: it was not. */
   #noticedAt: number | undefined = undefined
-  /** Bytes that had been written as a stream was ended because its client took nothing; undefined: none was. */
+  /** A stream was ended because its client took nothing, since it was looked at last. */
+  #stalled = false
+  /** Bytes that had been written as that was seen; undefined: it was not. */
   #stuckAt: number | undefined = undefined
   /** When it was seen to be over but for its connection, monotonic milliseconds. */
   #endedAt: number | undefined = undefined
@@ -114,7 +116,10 @@ export class Http2Client implements Served, Caller, StreamHost {
     if (this.#stuckAt !== undefined && this.#stuckAt !== bytesWritten) this.#stuckAt = undefined
     // What resets a stream goes out whatever its window says: where it does not, it is the connection that stands still.
     if (this.#stuckAt !== undefined && (this.#session.state.outboundQueueSize ?? 0) > 0) this.#hangUp()
-    for (const stream of this.#streams) if (stream.check(now)) this.#stuckAt = bytesWritten
+    // What ended the stream may not have been sent when it was ended just now.
+    if (this.#stalled) this.#stuckAt = bytesWritten
+    this.#stalled = false
+    for (const stream of this.#streams) stream.check(now)
   }
 
   /** Says that no more streams are wanted. Those that are on their way are still served. */
@@ -205,6 +210,7 @@ export class Http2Client implements Served, Caller, StreamHost {
 
   #over(stream: Stream): void {
     this.#streams.delete(stream)
+    if (stream.stalled) this.#stalled = true
     if (this.#streams.size === 0) {
       this.#host.counts.active -= 1
       this.#since = monotonic()

@@ -1,9 +1,13 @@
 import { constants, type ServerHttp2Stream } from 'node:http2'
+import { monotonic } from '../../../feedback/clock.ts'
 import type { Carrier } from '../client-side.ts'
 import type { Exchange } from '../exchange.ts'
 import type { StreamHead } from './head.ts'
 import { StreamRequest } from './request.ts'
 import { reset, StreamResponse } from './response.ts'
+
+/** About how often it is looked whether clients take what is sent, milliseconds. */
+const look = 500
 
 /** The connection that streams are on, as they see it. */
 export interface StreamHost {
@@ -18,6 +22,8 @@ export class Stream implements Carrier {
   exchange: Exchange | undefined = undefined
   /** Whether it is this side that has ended it before its time. */
   broken = false
+  /** Whether it was ended with its client taking nothing for as long as it may. */
+  stalled = false
   readonly #stream: ServerHttp2Stream
   readonly #host: StreamHost
   /** Bytes that the client had not taken when it was last looked at, and since when it has taken none. */
@@ -63,17 +69,17 @@ export class Stream implements Carrier {
     setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR))
   }
 
-  /** Ends it where the client takes nothing for too long. To be called from time to time. @returns whether it did */
-  check(now: number): boolean {
+  /** Ends it where the client takes nothing for too long. To be called from time to time. */
+  check(now: number): void {
     const { backlog } = this.response
     if (backlog === 0 || backlog !== this.#backlog) {
       this.#backlog = backlog
       this.#since = now
-      return false
-    }
-    const late = this.exchange !== undefined && now - this.#since >= this.exchange.settings.sendTimeout
-    if (late) this.cut()
-    return late
+    } else if (this.#late(now)) this.cut()
+  }
+
+  #late(now: number): boolean {
+    return this.exchange !== undefined && now - this.#since >= this.exchange.settings.sendTimeout
   }
 
   /** The response is over: see `StreamResponseEnd`. */
@@ -95,6 +101,9 @@ export class Stream implements Carrier {
   #break(): void {
     if (this.broken) return
     this.broken = true
+    const { backlog } = this.response
+    // Whoever else watches what is sent may be a look earlier.
+    this.stalled = backlog > 0 && backlog === this.#backlog && this.#late(monotonic() + look)
     // Node tells of it at once: whoever breaks it off is to note why first.
     process.nextTick(() => this.#end())
   }
