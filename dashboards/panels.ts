@@ -223,7 +223,7 @@ export function target(index: number): DataqueryBuilder {
   return new DataqueryBuilder().refId(String.fromCharCode(65 + index)).datasource(prometheus)
 }
 
-export function thresholds([first, ...more]: Steps): ThresholdsConfigBuilder {
+function thresholds([first, ...more]: Steps): ThresholdsConfigBuilder {
   return new ThresholdsConfigBuilder()
     .mode(ThresholdsMode.Absolute)
     .steps([{ value: null, color: first }, ...more.map(([value, color]) => ({ value, color }))])

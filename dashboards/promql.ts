@@ -8,7 +8,7 @@ import { type MetricLabel, metricLabels, metricsTable } from '../feedback/metric
 import { foreignMetrics } from './process-metrics.ts'
 
 /** Labels that the scrape gives to every series. A scrape may leave `namespace` out: then it is empty everywhere. */
-export const targetLabels = ['namespace', 'instance', 'job'] as const
+const targetLabels = ['namespace', 'instance', 'job'] as const
 
 /** A label of a metric, of its scrape, or the bound of a bucket. */
 export type Label = MetricLabel | (typeof targetLabels)[number] | 'le'
@@ -189,7 +189,7 @@ export function where(of: Expr, comparison: `${'>' | '<' | '>=' | '<=' | '=='} $
 }
 
 /** 0 where there is no series. @param like series that are there whenever it could be */
-export function orZero(of: Expr, like: Expr): Expr {
+function orZero(of: Expr, like: Expr): Expr {
   alike(of, like)
   return either(of, scaled(like, '*', 0))
 }

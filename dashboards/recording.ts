@@ -46,7 +46,7 @@ const failed = (by: readonly Label[], window: string) =>
   sum(by, rate(series(responses, { code: errorCodes }), window))
 
 /** Windows over which errors are looked at: a short and a long one of each pair that an alert has. */
-export const errorWindows = ['5m', '30m', '1h', '6h'] as const
+const errorWindows = ['5m', '30m', '1h', '6h'] as const
 export type ErrorWindow = (typeof errorWindows)[number]
 
 function overWindows(make: (window: ErrorWindow) => Expr): Readonly<Record<ErrorWindow, Expr>> {
@@ -84,7 +84,7 @@ export const groupTime = {
 } as const
 
 /** Retries by requests. */
-export const groupRetries = record(
+record(
   'namespace_upstream:evenkeel_upstream_retries:ratio_rate5m',
   ratio(
     sum(group, rate(series('evenkeel_upstream_retries_total'), '5m')),
@@ -161,7 +161,7 @@ export const intendedShare = record(
 )
 
 /** Average time to the header of each peer's answers. */
-export const peerTime = record(
+record(
   'namespace_upstream_peer:evenkeel_peer_header_seconds:mean_rate5m',
   mean(
     sum(peer, rate(series('evenkeel_peer_header_seconds_sum'), '5m')),

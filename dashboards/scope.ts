@@ -1,7 +1,7 @@
 import { type Expr, type Label, labelsOf, type Matchers, series } from './promql.ts'
 
 /** What a reader can choose on a dashboard, beside the data source. */
-export const choices = ['namespace', 'instance', 'upstream', 'peer', 'track'] as const
+const choices = ['namespace', 'instance', 'upstream', 'peer', 'track'] as const
 export type Choice = (typeof choices)[number]
 
 /**

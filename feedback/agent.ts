@@ -75,7 +75,7 @@ export function agentOrders(peer: Peer): AgentOrders | undefined {
 }
 
 /** What an agent has asked for, in the words of a peer's state. */
-export function agentWord({ zone, index }: Peer): 'ready' | 'draining' | 'down' {
+function agentWord({ zone, index }: Peer): 'ready' | 'draining' | 'down' {
   const state = zone.peers.agentState[index]!
   if (state >= agentDown || state % agentDown === 2) return 'down'
   return state % agentDown === 1 || zone.peers.weightFactor[index] === 0 ? 'draining' : 'ready'

@@ -1,5 +1,3 @@
-import { attemptReasons, denialReasons, signalReasons } from './reasons.ts'
-
 /**
  * The numbers kept of each peer, one column of the zone each. Times that end in `At` are monotonic
  * milliseconds unless they say wall clock.
@@ -133,8 +131,3 @@ export const groupIndex = Object.fromEntries(groupFields.map((field, index) => [
   // The list of fields and the type's keys are the same list.
   readonly [F in GroupField]: number
 }
-
-/** Column names of counters that come one per word. */
-export const reasonFields = attemptReasons
-export const denialFields = denialReasons
-export const signalFields = signalReasons

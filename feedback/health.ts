@@ -15,7 +15,7 @@ export const peerStates = [
 export type PeerState = (typeof peerStates)[number]
 
 /** What the column `barred` says, by its number: what probes, agents and people have decided of a peer. */
-export const bars = [undefined, 'down', 'draining', 'unhealthy', 'checking'] as const
+const bars = [undefined, 'down', 'draining', 'unhealthy', 'checking'] as const
 
 /*
  * Passive health: pure decisions over a peer's numbers in its zone. Failures add up until a success of an attempt

@@ -31,20 +31,3 @@ export function bucketOf(ms: number, bounds: readonly number[] = latencyBucketsM
 export function wholeBounds(kind: 'http' | 'stream'): readonly number[] {
   return kind === 'stream' ? sessionBucketsMs : latencyBucketsMs
 }
-
-/** A histogram as Prometheus wants it: bounds and sum in seconds, and every bucket with those below it. */
-export interface Histogram {
-  /** Pairs of upper bound and number of times at or below it; the last bound is Infinity, its number the count. */
-  readonly buckets: readonly (readonly [le: number, count: number])[]
-  readonly sum: number
-}
-
-/** Reads the histogram of one slot. */
-export function read(counts: readonly Column[], sum: Column, index: number): Histogram {
-  let total = 0
-  const buckets = counts.map((column, i): [number, number] => {
-    total += column[index]!
-    return [(latencyBucketsMs[i] ?? Number.POSITIVE_INFINITY) / 1000, total]
-  })
-  return { buckets, sum: sum[index]! / 1000 }
-}

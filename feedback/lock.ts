@@ -72,7 +72,7 @@ const system = existsSync('/proc/thread-self')
 let own = 0
 
 /** The number of this thread: the system's where it can be asked, otherwise one drawn. 1 or more. */
-export function threadNumber(): number {
+function threadNumber(): number {
   if (own === 0) {
     const name = system ? readlinkSync('/proc/thread-self').split('/').at(-1) : undefined
     own = Number(name) || 1 + Math.floor(Math.random() * 0x7ffffffe)

@@ -11,7 +11,7 @@ import type { Peer } from './peer.ts'
  */
 
 /** What all probes of a peer together say, as the column `probeHealth` has it. */
-export const probeHealths = ['healthy', 'checking', 'unhealthy'] as const
+const probeHealths = ['healthy', 'checking', 'unhealthy'] as const
 export type ProbeHealth = (typeof probeHealths)[number]
 
 const healthy = 0

@@ -24,7 +24,7 @@ const smallest = 1e-100
  * For so long a peer whose value had expired must have reported anew before it counts, milliseconds: it may be an
  * instance that has only just started (the blackout period of gRPC's A58).
  */
-export const blackoutMs = 10_000
+const blackoutMs = 10_000
 
 const reasonIndex = new Map(signalReasons.map((reason, index) => [reason, index]))
 

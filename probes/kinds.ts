@@ -13,9 +13,6 @@ export const probeKinds = [http, tcp, grpc, agent, backlog] as const satisfies r
 /** The same in `stream`, where nobody speaks HTTP. The first is what a probe without `type=` and `udp` does. */
 export const streamProbeKinds = [streamTcp, udp, grpc, agent, backlog] as const satisfies readonly ProbeKind[]
 
-/** The word of `type=`. */
-export type KindName = (typeof probeKinds)[number]['name']
-
 /** @returns undefined when there is no such kind */
 export function kindOf(name: string): ProbeKind | undefined {
   return probeKinds.find((kind) => kind.name === name)

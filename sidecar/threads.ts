@@ -20,7 +20,7 @@ import { endTurns, shareTurns } from './telemetry/pipe-turns.ts'
 import { Thread } from './thread.ts'
 
 /** Most threads; more would only stand in each other's way. */
-export const mostThreads = 64
+const mostThreads = 64
 /** A thread that died sooner than this after it began is not replaced at once, milliseconds. */
 const shortLife = 1000
 /** How long is waited then, and before what a thread could not do is tried again; twice as long each time. */

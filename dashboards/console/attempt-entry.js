@@ -18,7 +18,7 @@ import { attemptReasons, denialReasons, endings, neutral, picks, stateShapes } f
  * Whether it is something to look at, as feedback/feed.ts has it.
  * @param {RecentAttempt} attempt
  */
-export function isTrouble({ reason, ending, status = 0 }) {
+function isTrouble({ reason, ending, status = 0 }) {
   if (reason !== undefined) return !neutral.has(reason)
   return ending === 'no_live' || status >= 500
 }

@@ -34,7 +34,7 @@ export async function ask(url, signal) {
 }
 
 /** What the program said instead of an answer. */
-export class Refused extends Error {
+class Refused extends Error {
   status
 
   /**

@@ -67,7 +67,7 @@ function same(key: string, name: string): boolean {
  * An argument of a query string, not decoded. The first one of that name that has a `=` counts.
  * @param name lower case; compared whatever the letter case
  */
-export function argument(args: string, name: string): string {
+function argument(args: string, name: string): string {
   for (let start = 0; start < args.length; ) {
     let end = args.indexOf('&', start)
     if (end < 0) end = args.length

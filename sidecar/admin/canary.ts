@@ -51,7 +51,7 @@ export function canary(app: FastifyInstance, facts: Facts): void {
 }
 
 /** Compares two tracks of a group. It gives way to other work in between. */
-export async function compareTracks(
+async function compareTracks(
   upstream: Upstream,
   query: CanaryQuery,
   facts: Pick<Facts, 'clock' | 'fleet'>,

@@ -65,7 +65,7 @@ const types: Readonly<Record<string, string>> = {
  * What the page may do: load its own files from here, and ask this server. Nothing goes to another host, nothing
  * inline runs, no text can become markup, and no other page can frame it.
  */
-export const pagePolicy = [
+const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",
   "style-src 'self'",

@@ -32,7 +32,7 @@ interface Found {
 }
 
 /** Prints the status tree by a template. Metrics without a sample are left out. It gives way to other work in between. */
-export async function exposition(name: string, template: Template, facts: Facts): Promise<string> {
+async function exposition(name: string, template: Template, facts: Facts): Promise<string> {
   const all = template.metrics.map(
     (metric): Found => ({
       metric,

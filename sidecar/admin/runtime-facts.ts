@@ -7,7 +7,7 @@
 export const peerOrders = ['up', 'down', 'drain'] as const
 export type PeerOrder = (typeof peerOrders)[number]
 
-export const changeKinds = ['state', 'weight', 'max_conns', 'added', 'removed'] as const
+const changeKinds = ['state', 'weight', 'max_conns', 'added', 'removed'] as const
 export type ChangeKind = (typeof changeKinds)[number]
 
 /** A change that holds. */

@@ -12,7 +12,7 @@ import { PartError } from './place.ts'
 import { resolverSpec } from './resolver-spec.ts'
 
 /** A host that is not known. The message is nginx's. */
-export class HostNotFound extends Error {}
+class HostNotFound extends Error {}
 
 /** A group as it is to be built, with the peers that it has now. Plain data. */
 export interface Plan {

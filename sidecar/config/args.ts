@@ -105,7 +105,7 @@ export function wrongCount(directive: { readonly name: string }): string {
 }
 
 /** How an argument reads in a message: as nginx would have it written. */
-export function tokenOf(directive: Directive, name: string, part: Part): string {
+function tokenOf(directive: Directive, name: string, part: Part): string {
   if (part === true) return name
   if (isRecord(part))
     return Object.entries(part)

@@ -43,7 +43,7 @@ export interface Reply {
 }
 
 /** A name as it is compared and kept. */
-export function plainName(name: string): string {
+function plainName(name: string): string {
   return name.toLowerCase().replace(/\.$/, '')
 }
 

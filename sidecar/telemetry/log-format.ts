@@ -5,7 +5,7 @@ import { splitText } from '../../feedback/variables/split.ts'
 import type { Read, Variables } from '../../feedback/variables.ts'
 
 /** How values are made harmless in a line: nginx's `escape=`. */
-export const escapes = ['default', 'json', 'none'] as const
+const escapes = ['default', 'json', 'none'] as const
 export type Escape = (typeof escapes)[number]
 
 /** Makes the text of a log line, without its line feed, latin1. */

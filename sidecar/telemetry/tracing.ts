@@ -36,7 +36,7 @@ const lastSpansMs = 1000
 export let tracing: Tracing | undefined
 
 /** Who traces requests from now on. */
-export function traceBy(by: Tracing | undefined): void {
+function traceBy(by: Tracing | undefined): void {
   tracing = by
 }
 

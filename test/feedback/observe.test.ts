@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
 import { type PeerStateEvent, peerStateChannel } from '../../feedback/channels.ts'
-import { peerFields, sessionBucketsMs } from '../../feedback/fields.ts'
-import { read } from '../../feedback/histogram.ts'
+import { latencyBucketsMs, peerFields, sessionBucketsMs } from '../../feedback/fields.ts'
 import { begin, deny, measured, observe, observeRequest } from '../../feedback/observe.ts'
 import { Attempt, endings } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { attemptReasons, denialReasons } from '../../feedback/reasons.ts'
 import type { Learning, Upstream } from '../../feedback/upstream.ts'
+import type { Column } from '../../feedback/zone.ts'
 import { attempted, chosen, type End, ended } from '../support/attempts.ts'
 import { callFor } from '../support/call.ts'
 import { Clock } from '../support/clock.ts'
@@ -15,6 +15,16 @@ import { group } from '../support/peers.ts'
 import { fc } from '../support/property.ts'
 
 const learning: Learning = { mode: 'header', factor: 0.9, errors: 3, decay: 10_000, account: undefined }
+
+/** The histogram of one slot as Prometheus wants it: in seconds, and every bucket with those below it. */
+function read(counts: readonly Column[], sum: Column, index: number) {
+  let total = 0
+  const buckets = counts.map((column, i): [le: number, count: number] => {
+    total += column[index]!
+    return [(latencyBucketsMs[i] ?? Number.POSITIVE_INFINITY) / 1000, total]
+  })
+  return { buckets, sum: sum[index]! / 1000 }
+}
 
 /** Every number of a peer and its group, for comparison. */
 function numbers({ zone, index }: Peer): number[] {

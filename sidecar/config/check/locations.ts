@@ -4,7 +4,7 @@ import { fail } from '../place.ts'
 import type { Reading } from '../reading.ts'
 
 /** Formats that are there without a `log_format`. */
-export const builtinFormats = ['combined', 'json'] as const
+const builtinFormats = ['combined', 'json'] as const
 
 const uriText =
   '"proxy_pass" cannot have URI part in a location specified with a regex, inside a named location, inside a ' +

@@ -7,7 +7,7 @@ import type { StreamBlock, StreamServerBlock } from '../stream-model.ts'
 import type { UpstreamBlock } from '../upstream-model.ts'
 
 /** The format that is there in `stream` without a `log_format`. */
-export const streamFormats = ['json'] as const
+const streamFormats = ['json'] as const
 
 const v1 = '"proxy_protocol" directive requires "v2" where "listen" has "udp"'
 

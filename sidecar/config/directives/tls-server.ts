@@ -10,7 +10,7 @@ const levels: readonly Context[] = ['http', 'server', 'stream', 'stream server']
 const streams: readonly Context[] = ['stream', 'stream server']
 
 /** Known, and spoken neither by this program nor by anything that should be spoken with. */
-export const oldProtocols = ['SSLv2', 'SSLv3', 'TLSv1', 'TLSv1.1'] as const
+const oldProtocols = ['SSLv2', 'SSLv3', 'TLSv1', 'TLSv1.1'] as const
 
 /** Eight pages: less would not hold sessions in nginx's shared memory. */
 const leastCache = 32_768

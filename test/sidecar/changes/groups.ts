@@ -17,7 +17,7 @@ export function written(lines: string, hosts: Hosts = {}): Plan {
   return planOf(model.http!.upstreams!['app']!, hosts)
 }
 
-export function planOf(block: UpstreamBlock, hosts: Hosts = {}): Plan {
+function planOf(block: UpstreamBlock, hosts: Hosts = {}): Plan {
   const wanted = (block.servers ?? []).flatMap((line): Wanted[] => {
     const own = serverAddress(line.address)
     const host = own.kind === 'unix' ? '' : own.host
