@@ -2,6 +2,7 @@ import { type ClientHttp2Stream, constants } from 'node:http2'
 import type { ExchangeEvents } from '../http1/connection.ts'
 import type { HeadContext } from '../http1/head.ts'
 import { ownFields, requestFields, textLength } from './fields.ts'
+import { cancel, resetError } from './reset.ts'
 
 /** What a stream tells the exchange that runs on it. */
 export interface StreamEvents extends ExchangeEvents {
@@ -31,18 +32,7 @@ export interface StreamHome {
   freed(): void
 }
 
-const { NGHTTP2_CANCEL, NGHTTP2_PROTOCOL_ERROR, NGHTTP2_REFUSED_STREAM } = constants
-
-/** Error codes of RFC 9113 section 7 in words. */
-const codeNames: ReadonlyMap<number, string> = new Map(
-  Object.entries(constants).flatMap(([name, code]) => {
-    const error =
-      /^NGHTTP2_(NO_ERROR|.*_ERROR|REFUSED_STREAM|CANCEL|STREAM_CLOSED|ENHANCE_YOUR_CALM|.*_TIMEOUT|INADEQUATE_SECURITY|HTTP_1_1_REQUIRED)$/.exec(
-        name,
-      )
-    return error && typeof code === 'number' && code >= 0 ? [[code, error[1]!] as const] : []
-  }),
-)
+const { NGHTTP2_PROTOCOL_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
 /** One request and its response on a session: what a connection of HTTP/1.1 is to one exchange. */
 export class PeerStream {
@@ -157,7 +147,7 @@ export class PeerStream {
     this.#events = undefined
     const stream = this.#stream
     if (stream === undefined) this.#free()
-    else if (!stream.closed) stream.close(NGHTTP2_CANCEL)
+    else cancel(stream)
   }
 
   // What the session's side tells.
@@ -218,7 +208,7 @@ export class PeerStream {
     this.#events = undefined
     events.end(this.#trailers)
     // An answer that is whole makes the rest of the request needless.
-    if (!this.#finished) this.#stream?.close(NGHTTP2_CANCEL)
+    if (!this.#finished && this.#stream !== undefined) cancel(this.#stream)
   }
 
   #closed(): void {
@@ -256,11 +246,4 @@ export class PeerStream {
 function statusOf(raw: readonly string[]): number {
   const at = raw.indexOf(':status')
   return at < 0 ? 0 : Number(raw[at + 1])
-}
-
-/** The peer has ended a stream before its answer was whole. */
-function resetError(code: number, error: Error | undefined): NodeJS.ErrnoException {
-  const text =
-    code === 0 && error !== undefined ? error.message : `stream ended by ${codeNames.get(code) ?? code}`
-  return Object.assign(new Error(text), { code: 'ECONNRESET' })
 }
