@@ -93,7 +93,7 @@ test('a session that is bound to another peer is so everywhere, in whatever orde
   await until(() => other.find('id') === 'A')
   for (let turn = 0; turn < 4; turn++) {
     one.bind('id', `one${turn}`)
-    await sleep(3)
+    await sleep(60)
     other.bind('id', `other${turn}`)
     await until(() => one.find('id') === `other${turn}`)
     await sleep(2 * interval)
