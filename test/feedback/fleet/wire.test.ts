@@ -6,25 +6,7 @@ import { groupKeys } from '../../../feedback/fleet/keys.ts'
 import type { Heard, Update } from '../../../feedback/fleet/told.ts'
 import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { redisServer } from '../../support/redis.ts'
-
-const silent: Update = {
-  leaves: false,
-  answers: 0,
-  good: 0,
-  ejections: 0,
-  values: 0,
-  valueSum: 0,
-  valueAge: 0,
-  stuck: 0,
-  stuckAge: 0,
-  weight: 0,
-  average: 0,
-  conns: 0,
-  limit: 0,
-  have: 0,
-  want: 0,
-  need: 0,
-}
+import { silent } from '../../support/silent-update.ts'
 
 type Told = readonly { readonly name: string; readonly update: Update }[]
 

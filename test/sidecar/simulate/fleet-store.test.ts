@@ -10,6 +10,7 @@ import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
 import { dice } from '../../../sidecar/simulate/dice.ts'
 import { FleetStore, type Sent } from '../../../sidecar/simulate/fleet-store.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
+import { silent } from '../../support/silent-update.ts'
 
 /*
  * The script that Redis runs, and its twin that simulations have: what the one answers the other has to. The twin's clock
@@ -32,25 +33,6 @@ after(async () => {
   redis.disconnect()
   await server.stop()
 })
-
-const silent: Update = {
-  leaves: false,
-  answers: 0,
-  good: 0,
-  ejections: 0,
-  values: 0,
-  valueSum: 0,
-  valueAge: 0,
-  stuck: 0,
-  stuckAge: 0,
-  weight: 0,
-  average: 0,
-  conns: 0,
-  limit: 0,
-  have: 0,
-  want: 0,
-  need: 0,
-}
 
 /** An instance as far as the script can tell: what it knows of the shared state, and which peers it has told of. */
 class Instance {
