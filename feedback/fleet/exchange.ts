@@ -8,15 +8,15 @@ import { gone, partFormat, recordFormat, updateFormat } from './wire.ts'
 /**
  * KEYS[4] is what this instance has told; ARGV: 1 keep, 2 id, 3 ttl, 4 and 5 the epoch and version it knows, 6 and 7 its
  * requests and retries since the last time, 8 how many members it has known in this epoch or the one before, 9 what the
- * keys of `told` begin with, 10 the numbers of all updates, one after the other (see wire.ts), and then of each the
- * field of its peer. The answer has the records of these peers first, in their order, and then what else has changed.
+ * keys of `told` begin with, 10 the server's time, in the epoch, of the last answer that it had, 11 the numbers of all
+ * updates, one after the other (see wire.ts), and then of each the field of its peer. The answer has the records of these peers first, in their order, and then what else has changed.
  *
  * Redis has nothing to do as often as this: so few commands are given, and few tables and texts are made for each peer.
  */
 export const exchange: Script = script(
   'exchange',
   `${opening}
-local id, ttl, since, updates = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[10]
+local id, ttl, since, updates = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[5]), ARGV[11]
 local mine = KEYS[4]
 local pack, unpackStruct, sub, byte = struct.pack, struct.unpack, string.sub, string.byte
 local UPDATE, UPDATE2 = '${updateFormat.first}', '${updateFormat.second}'
@@ -159,8 +159,11 @@ if listed and ARGV[4] ~= epoch then
   if not bury(id, mark) then restart() end
   listed = false
 end
--- What comes after a silence may have been on its way all the time: it counts, and is no news.
-local prompt = listed and now - listed < 2000 or not listed and ARGV[4] ~= epoch
+-- It was sent after the last answer that its sender knew. Where that is long ago it may have been on its way all the
+-- time, whatever else has come from there meanwhile: it counts, and is no news.
+local prompt
+if ARGV[4] ~= epoch then prompt = not listed or now - listed < 2000
+else prompt = listed and now - born - tonumber(ARGV[10]) < 2000 end
 local fresh = 0
 if ARGV[4] ~= epoch or since >= v then fresh, since = 1, 0 end
 local count, t
@@ -178,7 +181,7 @@ end
 join()
 
 local names = {}
-for i = 11, #ARGV do names[i - 10] = ARGV[i] end
+for i = 12, #ARGV do names[i - 11] = ARGV[i] end
 -- What becomes of it all; nothing is written yet. Where a record, or a part, cannot be right, nothing does.
 local function take(records, parts)
   local sets, marks, told, left, gone, leases, answers = {}, {}, {}, {}, {}, {}, {}

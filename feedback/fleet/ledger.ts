@@ -10,15 +10,7 @@ import { allowed, isCommon, lease, leased, unlease } from './held-lease.ts'
 import { fairLease } from './leases.ts'
 import { peerFacts } from './peer-facts.ts'
 import { peerId } from './peer-id.ts'
-import type { Heard, Update } from './told.ts'
-
-/** What is to be told in one exchange. */
-export interface Telling {
-  readonly updates: readonly { readonly name: string; readonly update: Update }[]
-  /** Requests and retries of this instance since the last time. */
-  readonly requests: number
-  readonly retries: number
-}
+import type { Heard, Sent, Telling, Update } from './told.ts'
 
 /**
  * What one instance has told of a group and heard of it. It begins with nothing: what was counted before is not told,
@@ -71,9 +63,6 @@ export class Ledger {
   /** Instances that share the group; 0 before the first answer. */
   get members(): number {
     return this.#members
-  }
-  get mostMembers(): number {
-    return this.#mostMembers
   }
   get resets(): number {
     return this.#resets
@@ -137,6 +126,16 @@ export class Ledger {
     } finally {
       zone.leave()
     }
+  }
+
+  /**
+   * What is sent of it: with that, what is known of the shared state.
+   * @param id names the instance
+   * @param ttl milliseconds
+   */
+  send(telling: Telling, id: string, ttl = this.#ttl): Sent {
+    const known = { epoch: this.#epoch, version: this.#version, at: this.#at, members: this.#mostMembers }
+    return { ...telling, id, ttl, ...known }
   }
 
   /**

@@ -12,7 +12,7 @@ import { peerId } from './peer-id.ts'
 import { readRoster, roster, rosterEvery } from './roster.ts'
 import { SharedSessions } from './shared-sessions.ts'
 import type { Tally } from './tally.ts'
-import { packUpdates, readHeard } from './wire.ts'
+import { packSent, readHeard } from './wire.ts'
 
 /** After so many times `ttl` of which nothing was shared it is said that nothing is. */
 const aloneTimes = 3
@@ -134,18 +134,7 @@ export class SharedGroup {
     const telling = ledger.gather(startedAt)
     this.#pending = true
     try {
-      const args = [
-        keep,
-        id,
-        options.ttl,
-        ledger.epoch,
-        ledger.version,
-        telling.requests,
-        telling.retries,
-        ledger.mostMembers,
-        keys.told,
-        ...packUpdates(telling.updates),
-      ]
+      const args = packSent(ledger.send(telling, id, options.ttl), keep, keys.told)
       const names = [keys.state, keys.changed, keys.members, keys.told + id]
       const heard = readHeard(await link.run(exchange, names, args), telling.updates)
       const endedAt = env.now()

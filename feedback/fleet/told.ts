@@ -38,6 +38,28 @@ export interface Update {
   need: number
 }
 
+/** What is to be told in one exchange. */
+export interface Telling {
+  readonly updates: readonly { readonly name: string; readonly update: Update }[]
+  /** Requests and retries of this instance since the last time. */
+  readonly requests: number
+  readonly retries: number
+}
+
+/** What an instance sends with an exchange. Times in milliseconds. */
+export interface Sent extends Telling {
+  /** Names the instance. */
+  readonly id: string
+  /** An instance that has not been heard for so long is taken out. */
+  readonly ttl: number
+  /** What it knows of the shared state: the epoch and version of the last answer, and the server's time of it. */
+  readonly epoch: string
+  readonly version: number
+  readonly at: number
+  /** How many members it has known in this epoch or the one before. */
+  readonly members: number
+}
+
 /** What all instances have told of a peer. Times in milliseconds since the epoch. */
 export interface PeerRecord {
   /** Instances that have the peer. */

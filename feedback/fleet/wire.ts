@@ -1,4 +1,4 @@
-import type { Heard, PeerRecord, Update } from './told.ts'
+import type { Heard, PeerRecord, Sent, Update } from './told.ts'
 
 /*
  * The bytes of an exchange. Most peers have only answered since the last time, and most records hold only that: numbers
@@ -51,8 +51,18 @@ function formats(first: number, second: number) {
 
 const updateBytes = 1 + 8 * (updateFirst.length + updateSecond.length)
 
-/** @returns what the script takes: all numbers, and then the field of each peer */
-export function packUpdates(
+/**
+ * What the script takes.
+ * @param keep for how long an unused key is kept, milliseconds
+ * @param told what the keys begin with that hold what an instance has told
+ */
+export function packSent(sent: Sent, keep: number, told: string): (string | number | Buffer)[] {
+  const { id, ttl, epoch, version, at, requests, retries, members } = sent
+  return [keep, id, ttl, epoch, version, requests, retries, members, told, at, ...packUpdates(sent.updates)]
+}
+
+/** @returns all numbers, and then the field of each peer */
+function packUpdates(
   updates: readonly { readonly name: string; readonly update: Update }[],
 ): (string | Buffer)[] {
   const bytes = Buffer.allocUnsafe(updateBytes * updates.length)

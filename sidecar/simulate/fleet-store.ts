@@ -1,17 +1,4 @@
-import type { Telling } from '../../feedback/fleet/ledger.ts'
-import type { Heard, PeerRecord, Update } from '../../feedback/fleet/told.ts'
-
-/** What an instance sends with an exchange. Times in milliseconds. */
-export interface Sent extends Telling {
-  /** Names the instance. */
-  readonly id: string
-  /** An instance that has not been heard for so long is taken out. */
-  readonly ttl: number
-  /** What it knows of the shared state: its epoch and version, and how many members it had. */
-  readonly epoch: string
-  readonly version: number
-  readonly members: number
-}
+import type { Heard, PeerRecord, Sent, Update } from '../../feedback/fleet/told.ts'
 
 /** An instance's parts of a peer's levels. */
 type Part = Pick<PeerRecord, 'stuck' | 'stuckStart' | 'weight' | 'weighted' | 'conns' | 'leased'>
@@ -50,7 +37,7 @@ const nobody: PeerRecord = {
 const none: Lease = { leased: 0, short: false, craved: false }
 const nothing: Part = { stuck: 0, stuckStart: 0, weight: 0, weighted: 0, conns: 0, leased: 0 }
 
-/** What is told after a longer silence is no news, milliseconds. */
+/** What may have been on its way for longer is no news, milliseconds. */
 const promptMs = 2000
 /** How many that are overdue one exchange takes out. */
 const burials = 8
@@ -83,7 +70,10 @@ export class FleetStore {
     if (before && sent.epoch !== this.#epoch) this.#bury(sent.id, before.parts)
     const known = this.#members.get(sent.id)
     const current = sent.epoch === this.#epoch && sent.version < this.#version
-    const prompt = known ? now - known.heardAt < promptMs : sent.epoch !== this.#epoch
+    const prompt =
+      sent.epoch === this.#epoch
+        ? known !== undefined && now - this.#born - sent.at < promptMs
+        : known === undefined || now - known.heardAt < promptMs
     const member = known ?? { heardAt: now, parts: new Map<string, Part>() }
     member.heardAt = now
     this.#members.set(sent.id, member)

@@ -1,4 +1,5 @@
-import { Ledger, type Telling } from '../../feedback/fleet/ledger.ts'
+import { Ledger } from '../../feedback/fleet/ledger.ts'
+import type { Telling } from '../../feedback/fleet/told.ts'
 import type { Upstream } from '../../feedback/upstream.ts'
 import { Agenda } from './agenda.ts'
 import { dice } from './dice.ts'
@@ -78,11 +79,9 @@ export class SimulatedFleet {
    */
   #answer(instance: Instance, now: number): void {
     const { id, ledger, toldAt } = instance
-    const { epoch, version, members } = ledger
     const telling = instance.telling!
     instance.telling = undefined
-    const sent = { ...telling, id, ttl, epoch, version, members }
-    const heard = this.#store.exchange(sent, ahead + now - network)
+    const heard = this.#store.exchange(ledger.send(telling, id, ttl), ahead + now - network)
     ledger.hear(telling, heard, (toldAt + now) / 2, now)
   }
 }

@@ -7,8 +7,8 @@ import { peerStateChannel } from '../../../feedback/channels.ts'
 import { exchange } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
 import { Ledger } from '../../../feedback/fleet/ledger.ts'
-import type { Heard } from '../../../feedback/fleet/told.ts'
-import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
+import type { Heard, Sent } from '../../../feedback/fleet/told.ts'
+import { packSent, readHeard } from '../../../feedback/fleet/wire.ts'
 import { exclusion } from '../../../feedback/health.ts'
 import { holdConn } from '../../../feedback/held.ts'
 import type { Learning, Upstream } from '../../../feedback/upstream.ts'
@@ -53,31 +53,26 @@ class Instance {
 
   async round(): Promise<Heard> {
     const { ledger } = this
-    const keys = groupKeys('evenkeel', 'test', this.#name)
     const telling = ledger.gather(this.clock.now())
-    const { epoch, version, mostMembers } = ledger
-    const answer = await redis.callBuffer(
-      'EVAL',
-      exchange.text,
-      4,
-      keys.state,
-      keys.changed,
-      keys.members,
-      keys.told + this.#id,
-      60_000,
-      this.#id,
-      ttl,
-      epoch,
-      version,
-      telling.requests,
-      telling.retries,
-      mostMembers,
-      keys.told,
-      ...packUpdates(telling.updates),
-    )
-    const heard = readHeard(answer, telling.updates)
+    const heard = await this.arrive(ledger.send(telling, this.#id, ttl))
     ledger.hear(telling, heard, this.clock.now(), this.clock.now())
     return heard
+  }
+
+  /** What is told and does not arrive yet. */
+  tell(): Sent {
+    const telling = this.ledger.gather(this.clock.now())
+    this.ledger.lose(telling)
+    return this.ledger.send(telling, this.#id, ttl)
+  }
+
+  /** What was told arrives. */
+  async arrive(sent: Sent): Promise<Heard> {
+    const { state, changed, members, told } = groupKeys('evenkeel', 'test', this.#name)
+    const keys = [state, changed, members, told + sent.id]
+    const args = packSent(sent, 60_000, told)
+    const answer = await redis.callBuffer('EVAL', exchange.text, keys.length, ...keys, ...args)
+    return readHeard(answer, sent.updates)
   }
 
   /** Answers of a peer, as attempts would have counted them. */
@@ -296,14 +291,33 @@ describe('ejections', () => {
     assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
   })
 
+  /** Moves the server's clock on, as far as a group can tell. */
+  const pass = (name: string, ms: number) =>
+    redis.hincrbyfloat(groupKeys('evenkeel', 'test', name).state, 'born', -ms)
+
   test('what is told after a silence, and may have been on its way for long, is no news', async () => {
     const [a, b] = [new Instance('delayed', 'a'), new Instance('delayed', 'b')]
     await rounds(a, b)
     eject(a)
-    const { members } = groupKeys('evenkeel', 'test', 'delayed')
-    await redis.zincrby(members, -2500, 'a')
+    await pass('delayed', 2500)
     await rounds(a, b)
     assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
+    eject(a)
+    await rounds(a, b)
+    assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), 'unavailable', 'but the next one is')
+  })
+
+  test('nor is it when newer things have come from there before it', async () => {
+    const [a, b] = [new Instance('overtaken', 'a'), new Instance('overtaken', 'b')]
+    await rounds(a, b)
+    eject(a)
+    const late = a.tell()
+    await pass('overtaken', 2500)
+    await rounds(a, b, a, b)
+    await a.arrive(late)
+    await b.round()
+    assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), undefined)
+    await rounds(a, b)
     eject(a)
     await rounds(a, b)
     assert.equal(exclusion(b.upstream.peers[0]!, false, b.clock.now()), 'unavailable', 'but the next one is')

@@ -4,7 +4,7 @@ import { Redis } from 'ioredis'
 import { exchange } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
 import type { Heard, Update } from '../../../feedback/fleet/told.ts'
-import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
+import { packSent, readHeard } from '../../../feedback/fleet/wire.ts'
 import { redisServer } from '../../support/redis.ts'
 import { silent } from '../../support/silent-update.ts'
 
@@ -13,7 +13,8 @@ type Told = readonly { readonly name: string; readonly update: Update }[]
 /** What one instance hears that tells this. */
 async function tell(redis: Redis, id: string, updates: Told, known?: Heard): Promise<Heard> {
   const { state, changed, members, told } = groupKeys('evenkeel', 'app', 'wire')
-  const { epoch = '', version = 0, members: count = 0 } = known ?? {}
+  const { epoch = '', version = 0, at = 0, members: count = 0 } = known ?? {}
+  const sent = { id, ttl: 5000, epoch, version, at, members: count, requests: 0, retries: 0, updates }
   const answer = await redis.callBuffer(
     'EVAL',
     exchange.text,
@@ -22,16 +23,7 @@ async function tell(redis: Redis, id: string, updates: Told, known?: Heard): Pro
     changed,
     members,
     told + id,
-    60_000,
-    id,
-    5000,
-    epoch,
-    version,
-    0,
-    0,
-    count,
-    told,
-    ...packUpdates(updates),
+    ...packSent(sent, 60_000, told),
   )
   return readHeard(answer, updates)
 }

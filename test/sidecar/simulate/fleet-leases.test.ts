@@ -98,9 +98,7 @@ class Course {
   #exchange({ id, ledger }: Instance, i: number): void {
     this.#next[i]! += interval * (0.9 + 0.2 * this.#random())
     const telling = ledger.gather(this.#now)
-    const { epoch, version, mostMembers } = ledger
-    const sent = { ...telling, id, ttl, epoch, version, members: mostMembers }
-    const heard = this.#store.exchange(sent, 1e6 + this.#now)
+    const heard = this.#store.exchange(ledger.send(telling, id, ttl), 1e6 + this.#now)
     ledger.hear(telling, heard, this.#now, this.#now)
   }
 }

@@ -5,10 +5,10 @@ import { Redis } from 'ioredis'
 import { departure } from '../../../feedback/fleet/departure.ts'
 import { exchange } from '../../../feedback/fleet/exchange.ts'
 import { groupKeys } from '../../../feedback/fleet/keys.ts'
-import type { Heard, PeerRecord, Update } from '../../../feedback/fleet/told.ts'
-import { packUpdates, readHeard } from '../../../feedback/fleet/wire.ts'
+import type { Heard, PeerRecord, Sent, Update } from '../../../feedback/fleet/told.ts'
+import { packSent, readHeard } from '../../../feedback/fleet/wire.ts'
 import { dice } from '../../../sidecar/simulate/dice.ts'
-import { FleetStore, type Sent } from '../../../sidecar/simulate/fleet-store.ts'
+import { FleetStore } from '../../../sidecar/simulate/fleet-store.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { silent } from '../../support/silent-update.ts'
 
@@ -40,15 +40,17 @@ class Instance {
   readonly has = new Set<string>()
   epoch = ''
   version = 0
+  at = 0
   members = 0
 
   constructor(id: string) {
     this.id = id
   }
 
-  learn({ epoch, version, members }: Heard): void {
+  learn({ epoch, version, at, members }: Heard): void {
     this.epoch = epoch
     this.version = version
+    this.at = at
     this.members = members
   }
 }
@@ -70,6 +72,7 @@ class Pair {
       ttl,
       epoch: instance.epoch,
       version: instance.version,
+      at: instance.at,
       members: instance.members,
       requests: 0,
       retries: 0,
@@ -86,16 +89,7 @@ class Pair {
         changed,
         members,
         told + sent.id,
-        keep,
-        sent.id,
-        sent.ttl,
-        sent.epoch,
-        sent.version,
-        sent.requests,
-        sent.retries,
-        sent.members,
-        told,
-        ...packUpdates(sent.updates),
+        ...packSent(sent, keep, told),
       ),
       sent.updates,
     )
