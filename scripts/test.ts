@@ -1,12 +1,13 @@
-// Runs the tests, a few files at a time: `npm test`, or `npm test -- test/feedback signals` for the files whose path
-// contains one of the words. Says one line as each file ends, then what failed, then the closing counts.
+// Runs the tests, a few files at a time: `npm test`, `npm run test:integration` for those beside servers of others, or
+// `npm test -- test/feedback signals` for all files whose path contains one of the words. Says one line as each file ends,
+// then what failed, then the closing counts.
 // A few files of programs that failed beside others are run once more, alone: what fails then has failed.
 
-import { globSync } from 'node:fs'
 import { relative } from 'node:path'
 import { run } from 'node:test'
 import { inspect } from 'node:util'
 import { ensure, neededBy } from './ensure.ts'
+import { chosenFiles } from './test-files.ts'
 import { startsPrograms, TestOrder } from './test-order.ts'
 
 const root = new URL('..', import.meta.url).pathname
@@ -14,22 +15,23 @@ process.chdir(root)
 // The program is started many times: what it compiles is kept, which halves the time of a start.
 process.env['NODE_COMPILE_CACHE'] ??= `${root}node_modules/.cache/evenkeel`
 
-const words = process.argv.slice(2)
-const files = globSync('test/**/*.test.ts')
-  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
-  .sort()
-if (files.length === 0) {
-  console.error(`no test file matches ${words.join(' ')}`)
-  process.exit(1)
-}
+const args = process.argv.slice(2)
+/** Files that were asked for by name are looked at, whatever else there is. */
+const named = args.some((arg) => !arg.startsWith('-'))
+let files: string[]
 
-// Here rather than in a test, which would run into its time limit.
 try {
+  files = chosenFiles(args)
+  if (files.length === 0) throw new Error(`no test file matches ${args.join(' ')}`)
+  // Here rather than in a test, which would run into its time limit.
   await ensure(neededBy(files), (text) => console.log(text))
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)
   process.exit(1)
 }
+
+/** More files than this that fail are no chance any more. */
+const mostAgain = 5
 
 /** What each file wrote: shown only when it fails, so that a good run is short. */
 const written = new Map<string, string>()
@@ -80,13 +82,13 @@ async function runAll(): Promise<void> {
 }
 
 /**
- * Programs on a machine that is busy with others miss times that they keep alone. More than a few such failures are no
- * chance any more, and what decides without programs has no excuse.
+ * Programs on a machine that is busy with others miss times that they keep alone. What decides without programs has no
+ * excuse.
  * @returns files that passed then
  */
 async function runAgain(): Promise<string[]> {
   const again = [...failed].map((file) => relative(root, file))
-  if (words.length > 0 || again.length === 0 || again.length > 3 || !again.every(startsPrograms)) return []
+  if (named || again.length === 0 || again.length > mostAgain || !again.every(startsPrograms)) return []
   tellFailures()
   const first = { ...counts }
   good = true

@@ -1,0 +1,32 @@
+import assert from 'node:assert/strict'
+import { globSync } from 'node:fs'
+import { test } from 'node:test'
+import { chosenFiles } from '../../scripts/test-files.ts'
+
+const all = globSync('test/**/*.test.ts').sort()
+
+test('each file is in one of the two runs, and in that of all', () => {
+  const [plain, integration] = [chosenFiles([]), chosenFiles(['--integration'])]
+  assert.deepEqual([...plain, ...integration].sort(), all)
+  assert.deepEqual(chosenFiles(['--all']), all)
+  assert.ok(plain.length > 300, `${plain.length}`)
+})
+
+test('what needs a Redis, a browser or Prometheus is with the others of that kind', () => {
+  const integration = chosenFiles(['--integration'])
+  for (const file of ['system/fleet/health', 'system/console/keys', 'system/dashboards', 'probes/bullmq']) {
+    assert.ok(integration.includes(`test/${file}.test.ts`), file)
+  }
+  assert.ok(!integration.includes('test/system/tls/clients.test.ts'), 'curl and openssl are everywhere')
+})
+
+test('words choose of all files, and of those of integration where that is asked for', () => {
+  const fleet = all.filter((file) => file.includes('system/fleet/'))
+  assert.deepEqual(chosenFiles(['system/fleet/']), fleet)
+  assert.deepEqual(chosenFiles(['--integration', 'bullmq', 'units']), ['test/probes/bullmq.test.ts'])
+  assert.deepEqual(chosenFiles(['no-such-file']), [])
+})
+
+test('an option that is unknown is said', () => {
+  assert.throws(() => chosenFiles(['--fast']), /unknown option --fast/)
+})
