@@ -255,6 +255,11 @@ export class Try implements StreamEvents, Waiting {
     else this.#fail(failure('stale', 'stale', detail))
   }
 
+  unsent(detail: string): void {
+    this.unseen = true
+    this.#fail({ ...failure('error', 'unreachable', detail), local: true })
+  }
+
   drain(): void {
     this.activity()
     // The peer has taken what there was: what is waited for now is its answer, or more from the client.

@@ -139,10 +139,13 @@ export class Frames {
   readonly #polite: boolean
   #rest = Buffer.alloc(0)
   #heard: (() => void)[] = []
+  readonly #told: (frame: Frame) => void
 
-  constructor(socket: Socket, polite: boolean) {
+  /** @param told of each frame that comes, but for settings */
+  constructor(socket: Socket, polite: boolean, told: (frame: Frame) => void = () => {}) {
     this.socket = socket
     this.#polite = polite
+    this.#told = told
     socket.on('data', (piece: Buffer) => this.#read(piece))
     socket.on('error', () => {})
     socket.on('close', () => {
@@ -240,6 +243,7 @@ export class Frames {
       this.send(frame('ping', ack, 0, one.payload))
     }
     this.frames.push(one)
+    this.#told(one)
   }
 }
 

@@ -1,6 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import type { Address } from '../../../feedback/peer.ts'
 import type { ConnectionTls } from '../http1/connection.ts'
+import { breach } from './reset.ts'
 import { PeerSession, type SessionHolder } from './session.ts'
 
 /** Who waits for a session. */
@@ -103,7 +104,11 @@ export class Dial {
       freed: (session) => keeper.freed(session),
       closed: (session) => {
         // Before it was there at all, whoever waits hears why.
-        this.#end(session.failed ?? lostError('peer closed the connection before its SETTINGS'))
+        this.#end(
+          breach(session.failed) ??
+            session.failed ??
+            lostError('peer closed the connection before its SETTINGS'),
+        )
         keeper.closed(session)
       },
     })

@@ -5,6 +5,7 @@ const ofConnection = new Set([
   'proxy-connection',
   'transfer-encoding',
   'upgrade',
+  'http2-settings',
   'host',
 ])
 

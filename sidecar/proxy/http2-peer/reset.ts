@@ -28,3 +28,9 @@ export function resetError(code: number, error: Error | undefined): NodeJS.Errno
     code === 0 && error !== undefined ? error.message : `stream ended by ${codeNames.get(code) ?? code}`
   return Object.assign(new Error(text), { code: 'ECONNRESET' })
 }
+
+/** What nghttp2 ended a session with, in words; undefined for other errors: it is the peer that speaks no HTTP/2. */
+export function breach(error: NodeJS.ErrnoException | undefined): NodeJS.ErrnoException | undefined {
+  if (error?.code !== 'ERR_HTTP2_ERROR') return undefined
+  return Object.assign(new Error(`peer broke HTTP/2: ${error.message}`), { code: error.code })
+}

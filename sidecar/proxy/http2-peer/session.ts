@@ -13,6 +13,9 @@ const longSilence = 10_000
 /** How long it may take to say so, milliseconds. */
 const pingTimeout = 5_000
 
+/** Clients' fields go on as they came: Node would refuse some that come twice. Its types know this of servers alone. */
+const lenient = { strictSingleValueFields: false }
+
 /** Who holds sessions. */
 export interface SessionHolder {
   /** A stream is over. */
@@ -57,6 +60,7 @@ export class PeerSession implements StreamHome {
 
   /**
    * @param socket connected, and ready for HTTP/2
+   * @param key also whom a request is for that names no host
    * @param scheme `http`, or `https` inside of TLS
    */
   constructor(socket: Socket, key: string, lane: string, scheme: string, keeper: SessionKeeper) {
@@ -75,12 +79,13 @@ export class PeerSession implements StreamHome {
       this.#lost = true
     })
     this.#lifetime = new Http2Lifetime(socket)
-    const session = connect(`${scheme}://peer`, {
+    const session = connect(`${scheme}://${authorityOf(key)}`, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: streamWindow },
       // Windows bound what is held; the default would refuse streams for it.
       maxSessionMemory: 1000,
       maxHeaderListPairs: 1000,
+      ...lenient,
     })
     this.#lifetime.begun()
     this.#session = session
@@ -195,6 +200,11 @@ export class PeerSession implements StreamHome {
     this.#shut = true
     this.#keeper.closed(this)
   }
+}
+
+/** Whom requests are for that name no host: Node puts it there. */
+function authorityOf(key: string): string {
+  return key.startsWith('unix:') || !URL.canParse(`http://${key}`) ? 'localhost' : key
 }
 
 function sessionError(text: string): NodeJS.ErrnoException {

@@ -1,13 +1,15 @@
 import { type ClientHttp2Stream, constants } from 'node:http2'
 import type { ExchangeEvents } from '../http1/connection.ts'
-import type { HeadContext } from '../http1/head.ts'
+import type { HeadContext, HeadFault } from '../http1/head.ts'
 import { ownFields, requestFields, textLength } from './fields.ts'
-import { cancel, resetError } from './reset.ts'
+import { breach, cancel, resetError } from './reset.ts'
 
 /** What a stream tells the exchange that runs on it. */
 export interface StreamEvents extends ExchangeEvents {
   /** The peer has not looked at the request, and says so: it can be sent again whatever it asks for. */
   refused(detail: string): void
+  /** It could not be sent, and that is not the peer's doing. */
+  unsent(detail: string): void
 }
 
 /** The session that a stream is of. */
@@ -34,6 +36,9 @@ export interface StreamHome {
 
 const { NGHTTP2_PROTOCOL_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
+/** Interim responses before a final one, as of peers that speak HTTP/1.1. */
+const mostInterims = 32
+
 /** One request and its response on a session: what a connection of HTTP/1.1 is to one exchange. */
 export class PeerStream {
   /** Whether its session was opened for it. */
@@ -55,6 +60,7 @@ export class PeerStream {
   #finished = false
   #over = false
   #readBefore = 0
+  #interims = 0
   #trailers: string[] | undefined = undefined
 
   constructor(home: StreamHome, fresh: boolean) {
@@ -86,9 +92,8 @@ export class PeerStream {
     try {
       stream = this.#home.request(requestFields(head, this.#home.scheme), this.#finished)
     } catch (error) {
-      this.#error = error as NodeJS.ErrnoException
       // Whoever begins does not expect an end before it has begun.
-      process.nextTick(() => this.#closed())
+      process.nextTick(() => this.#unsent(error as Error))
       return
     }
     this.#stream = stream
@@ -154,24 +159,44 @@ export class PeerStream {
 
   #interim(raw: string[]): void {
     this.#touch(raw)
-    this.#events?.interim(statusOf(raw), ownFields(raw))
+    const headers = this.#ownHead(raw)
+    if (headers === undefined) return
+    this.#interims += 1
+    if (this.#interims > mostInterims) this.#fault('invalid_header', 'too many interim responses')
+    else this.#events?.interim(statusOf(raw), headers)
   }
 
   #head(raw: string[], flags: number): void {
     this.#touch(raw)
     const events = this.#events
     if (events === undefined || this.#headed) return
-    const headers = ownFields(raw)
-    if (textLength(headers) > this.#maxHead) {
-      this.destroy()
-      events.fault({ reason: 'header_overflow', detail: 'response head is too large' })
+    const headers = this.#ownHead(raw)
+    if (headers === undefined) return
+    const status = statusOf(raw)
+    if (status < 200 || status > 599) {
+      this.#fault('invalid_header', 'invalid status')
       return
     }
     this.#headed = true
     // How a body ends is the protocol's matter, and no connection is kept for the sake of one stream.
     const framing = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0 ? 'close' : 'none'
     const head = { headers, framing, bodyLength: 0, persistent: false } as const
-    events.head({ status: statusOf(raw), reasonPhrase: '', ...head })
+    events.head({ status, reasonPhrase: '', ...head })
+  }
+
+  /** @returns undefined where it is too large: it is told of */
+  #ownHead(raw: readonly string[]): string[] | undefined {
+    const headers = ownFields(raw)
+    if (textLength(headers) <= this.#maxHead) return headers
+    this.#fault('header_overflow', 'response head is too large')
+    return undefined
+  }
+
+  /** What came is no acceptable response. */
+  #fault(reason: HeadFault['reason'], detail: string): void {
+    const events = this.#events
+    this.destroy()
+    events?.fault({ reason, detail })
   }
 
   #data(chunk: Buffer): void {
@@ -221,12 +246,25 @@ export class PeerStream {
     if (!this.answered && (code === NGHTTP2_REFUSED_STREAM || home.unseen(this.#stream?.id))) {
       events.refused('peer refused the stream')
     } else if (home.lost) {
-      events.lost(home.failed)
+      // Others on the session are no less lost than who brought it about.
+      events.lost(breach(this.#error) ?? home.failed)
     } else if (code === NGHTTP2_PROTOCOL_ERROR && !this.#headed) {
       events.fault({ reason: 'invalid_header', detail: 'stream ended by PROTOCOL_ERROR' })
     } else {
       events.lost(resetError(code, this.#error))
     }
+  }
+
+  /** There is no stream. */
+  #unsent(error: Error): void {
+    if (this.#home.lost || this.#home.unseen(undefined)) {
+      this.#closed()
+      return
+    }
+    this.#free()
+    const events = this.#events
+    this.#events = undefined
+    events?.unsent(error.message)
   }
 
   #touch(raw: string[]): void {

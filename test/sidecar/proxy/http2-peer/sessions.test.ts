@@ -67,6 +67,9 @@ class Heard implements StreamEvents {
   refused() {
     this.#over('refused')
   }
+  unsent(detail: string) {
+    this.#over(`unsent ${detail}`)
+  }
   drain() {}
   activity() {}
 
