@@ -6,7 +6,9 @@ import type { BodyFault, RequestBody } from './body.ts'
 import { type Connecting, type Connection, type ConnectionTls, openConnection } from './http1/connection.ts'
 import type { HeadFault, ResponseHead } from './http1/head.ts'
 import { laneOf, type PeerSessions } from './http2-peer/sessions.ts'
-import { PeerStream, type StreamEvents } from './http2-peer/stream.ts'
+import { PeerStream } from './http2-peer/stream.ts'
+import type { StreamEvents } from './http2-peer/stream-home.ts'
+import type { RequestTrailers } from './http2-peer/trailers.ts'
 import {
   bodyFailure,
   connectFailure,
@@ -42,6 +44,8 @@ export interface TryOptions {
   readonly tls: ConnectionTls | undefined
   /** Sessions of HTTP/2 to ask on; undefined: the peer speaks HTTP/1.1. */
   readonly http2: PeerSessions | undefined
+  /** What may follow the body, for peers that speak HTTP/2. */
+  readonly trailers: RequestTrailers | undefined
   /** Told of 1xx answers. */
   readonly interim: (status: number, headers: string[]) => void
 }
@@ -305,7 +309,8 @@ export class Try implements StreamEvents, Waiting {
     }
     link.cork()
     if (Buffer.isBuffer(body)) {
-      link.send(this.#head, body.length === 0 ? 'none' : 'plain')
+      const empty = body.length === 0 && this.#options.trailers?.possible !== true
+      link.send(this.#head, empty ? 'none' : 'plain')
       if (body.length > 0 && !link.write(body)) this.#timer.arm('send', this.#options.sendTimeout)
       this.sentAll = true
       link.finish()

@@ -46,6 +46,8 @@ export interface IncomingRequest {
   readonly head: IncomingHead
   /** Whether all of it has been read. */
   readonly complete: boolean
+  /** What came after the body, once that is complete: names and values in turn; undefined for nothing. */
+  readonly trailers: readonly string[] | undefined
   /** Gives the body to a listener, from `resume` on. */
   take(listener: BodyListener): void
   /** Tells no more of the body until `resume`. */

@@ -14,6 +14,7 @@ import { backOff } from './back-off.ts'
 import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
+import { RequestTrailers } from './http2-peer/trailers.ts'
 import { latest, type PeerGroup } from './pools.ts'
 import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
@@ -183,6 +184,7 @@ class Run {
       method: this.#head.method,
       upgrade: this.#head.upgrade,
       http2: settings.http2Peer ? this.#group.pool.sessions : undefined,
+      trailers: settings.http2Peer ? new RequestTrailers(this.#exchange) : undefined,
       tls: tls && { engine: tls.engine, name: tls.engine.lane(peer!.name, tls.name) },
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.

@@ -1,7 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { loadReportFields } from '../../feedback/orca.ts'
 import { type SentRequest, tracing } from '../telemetry/tracing.ts'
-import { hasToken, token } from './http1/fields.ts'
+import { hasToken, isFieldText, plainName, token } from './http1/fields.ts'
 import type { Settings } from './route.ts'
 
 /** Fields of the client's request that concern its connection only, or that the proxy sets itself (RFC 9110 7.6.1). */
@@ -52,6 +52,16 @@ const notInTrailers = new Set([
   'vary',
   'age',
   'expires',
+])
+
+/** Further ones that a request is routed, let in or answered by. */
+const notInRequestTrailers = new Set([
+  ...notInTrailers,
+  ...notForwarded,
+  'cookie',
+  'forwarded',
+  'proxy-authorization',
+  'range',
 ])
 
 /** How the body of a request to a peer is framed. */
@@ -199,6 +209,23 @@ export function responseTrailers(trailers: readonly string[], settings: Settings
     if (notInTrailers.has(lower) || settings.hideHeaders.has(lower)) continue
     if (!settings.passLoadReport && loadReportFields.has(lower)) continue
     out.push(trailers[i]!, trailers[i + 1]!)
+  }
+  return out
+}
+
+/**
+ * Which of the client's trailer fields go on to a peer: none that its head could not have, or that would change what the
+ * head said. Names that are not letters, digits and hyphens alone do not either.
+ */
+export function requestTrailers(call: Call, settings: Settings, trailers: readonly string[]): string[] {
+  const out: string[] = []
+  const named = listed(call)
+  for (let i = 0; i < trailers.length; i += 2) {
+    const lower = trailers[i]!.toLowerCase()
+    if (!plainName.test(lower) || notInRequestTrailers.has(lower) || /^(if|x-forwarded)-/.test(lower))
+      continue
+    if (settings.setHeaderNames.has(lower) || tracing?.fields.has(lower) || named?.has(lower)) continue
+    if (isFieldText(trailers[i + 1]!)) out.push(lower, trailers[i + 1]!)
   }
   return out
 }

@@ -215,11 +215,12 @@ export class ClientConnection implements Carrier {
       return false
     }
     // Before anybody is told, who may ask for more.
-    const { done } = body
+    const { done, trailers } = body
     if (!this.active) this.#since = monotonic()
     const part = body.take()
     if (part) request.data(part)
     if (done) {
+      request.trailers = trailers
       request.end()
       if (!this.active) this.#request = undefined
     }

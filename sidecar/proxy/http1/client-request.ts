@@ -12,6 +12,7 @@ export class ClientRequest implements IncomingRequest {
   readonly head: ClientHead
   /** Whether all of it has been read. */
   complete: boolean
+  trailers: readonly string[] | undefined = undefined
   /** Whether the body is to be read now. */
   flowing = false
   #source: BodySource

@@ -2,7 +2,8 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:h
 import type { Socket } from 'node:net'
 import { monotonic } from '../../../feedback/clock.ts'
 import { Http2Lifetime } from '../../../feedback/http2-lifetime.ts'
-import { PeerStream, type StreamHome } from './stream.ts'
+import { PeerStream } from './stream.ts'
+import type { Follows, StreamHome } from './stream-home.ts'
 
 /** How much of one response may come before it is read, bytes: what a slow client can make this side hold. */
 const streamWindow = 128 * 1024
@@ -158,9 +159,9 @@ export class PeerSession implements StreamHome {
 
   // What streams tell.
 
-  request(fields: string[], endStream: boolean): ClientHttp2Stream {
+  request(fields: string[], follows: Follows): ClientHttp2Stream {
     if (monotonic() - this.#activeAt >= longSilence) this.#ping()
-    const stream = this.#session.request(fields, { endStream })
+    const stream = this.#session.request(fields, { ...follows })
     this.#lifetime.stream(stream, this.#session)
     return stream
   }

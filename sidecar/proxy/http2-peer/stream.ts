@@ -1,43 +1,21 @@
 import { type ClientHttp2Stream, constants } from 'node:http2'
-import type { ExchangeEvents } from '../http1/connection.ts'
 import type { HeadContext, HeadFault } from '../http1/head.ts'
+import { collected } from '../http2/fields.ts'
 import { ownFields, requestFields, textLength } from './fields.ts'
 import { breach, cancel, resetError } from './reset.ts'
-
-/** What a stream tells the exchange that runs on it. */
-export interface StreamEvents extends ExchangeEvents {
-  /** The peer has not looked at the request, and says so: it can be sent again whatever it asks for. */
-  refused(detail: string): void
-  /** It could not be sent, and that is not the peer's doing. */
-  unsent(detail: string): void
-}
-
-/** The session that a stream is of. */
-export interface StreamHome {
-  /** `http` or `https`. */
-  readonly scheme: string
-  /** Whether its connection is gone. */
-  readonly lost: boolean
-  /** What it was lost by; undefined where the peer closed it in order. */
-  readonly failed: NodeJS.ErrnoException | undefined
-  /** Bytes that have come on its connection. */
-  readonly bytesRead: number
-  /** @param endStream whether no body follows @throws where the session takes none */
-  request(fields: string[], endStream: boolean): ClientHttp2Stream
-  /** Whether the peer has said that it looks at no stream of this number. */
-  unseen(id: number | undefined): boolean
-  /** Something has come. */
-  mark(): void
-  /** The peer lets itself be waited for too long: is it still there? */
-  doubt(): void
-  /** A stream is over. */
-  freed(): void
-}
+import type { StreamEvents, StreamHome } from './stream-home.ts'
+import type { RequestTrailers } from './trailers.ts'
 
 const { NGHTTP2_PROTOCOL_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
 /** Interim responses before a final one, as of peers that speak HTTP/1.1. */
 const mostInterims = 32
+
+/** What is to be known of a request besides what is sent. */
+export interface StreamContext extends HeadContext {
+  /** Undefined where none follow it. */
+  readonly trailers?: RequestTrailers | undefined
+}
 
 /** One request and its response on a session: what a connection of HTTP/1.1 is to one exchange. */
 export class PeerStream {
@@ -51,6 +29,7 @@ export class PeerStream {
   readonly #home: StreamHome
   #events: StreamEvents | undefined = undefined
   #maxHead = 0
+  #own: RequestTrailers | undefined = undefined
   #stream: ClientHttp2Stream | undefined = undefined
   #error: NodeJS.ErrnoException | undefined = undefined
   /** The peer has said that its answer is whole. */
@@ -74,8 +53,9 @@ export class PeerStream {
   }
 
   /** What comes from now on is told of. */
-  begin(events: StreamEvents, _context: HeadContext, maxHead: number): void {
+  begin(events: StreamEvents, { trailers }: StreamContext, maxHead: number): void {
     this.#events = events
+    this.#own = trailers
     this.#maxHead = maxHead
   }
 
@@ -88,9 +68,11 @@ export class PeerStream {
     this.#readBefore = this.#home.bytesRead
     this.#finished = body === 'none'
     this.bytesWritten += head.length
+    const waitForTrailers = !this.#finished && this.#own?.possible === true
     let stream: ClientHttp2Stream
     try {
-      stream = this.#home.request(requestFields(head, this.#home.scheme), this.#finished)
+      const fields = requestFields(head, this.#home.scheme)
+      stream = this.#home.request(fields, { endStream: this.#finished, waitForTrailers })
     } catch (error) {
       // Whoever begins does not expect an end before it has begun.
       process.nextTick(() => this.#unsent(error as Error))
@@ -102,6 +84,7 @@ export class PeerStream {
     stream.on('response', (_, flags, raw: string[]) => this.#head(raw, flags))
     stream.on('data', (chunk: Buffer) => this.#data(chunk))
     stream.on('trailers', (_, __, raw: string[]) => this.#trail(raw))
+    if (waitForTrailers) stream.on('wantTrailers', () => this.#follow(stream))
     stream.on('end', () => this.#ended())
     stream.on('drain', () => this.#events?.drain())
     stream.on('error', (error) => {
@@ -253,6 +236,15 @@ export class PeerStream {
     } else {
       events.lost(resetError(code, this.#error))
     }
+  }
+
+  /** The body has been written. */
+  #follow(stream: ClientHttp2Stream): void {
+    // What breaks off ends otherwise.
+    if (stream.destroyed || stream.closed) return
+    const trailers = this.#finished ? (this.#own?.fields ?? []) : []
+    this.bytesWritten += textLength(trailers)
+    stream.sendTrailers(collected(trailers))
   }
 
   /** There is no stream. */

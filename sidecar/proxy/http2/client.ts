@@ -8,12 +8,13 @@ import type { Socket } from 'node:net'
 import type { ProxiedAddresses } from '../../../feedback/call.ts'
 import { monotonic } from '../../../feedback/clock.ts'
 import { Http2Lifetime } from '../../../feedback/http2-lifetime.ts'
+import type { Place } from '../../net/addresses.ts'
 import type { ClientAddress } from '../../net/client-address.ts'
 import type { ClientTls } from '../../tls/client-tls.ts'
-import type { Caller, ClientGreeting, Host, Place, Served } from '../client.ts'
 import type { Unserved } from '../client-side.ts'
 import { Exchange } from '../exchange.ts'
-import type { ListenSpec } from '../listener.ts'
+import type { Caller, ClientGreeting, Host, Served } from '../host.ts'
+import type { ListenSpec } from '../listen-spec.ts'
 import { unservedCall } from '../refusal.ts'
 import { makeCall } from '../request-call.ts'
 import { readHead } from './head.ts'
@@ -42,7 +43,7 @@ export class Http2Client implements Served, Caller, StreamHost {
   readonly #socket: Socket
   readonly #session: ServerHttp2Session
   readonly #lifetime: Http2Lifetime
-  readonly #place: Place
+  readonly #place: Place<ListenSpec>
   readonly #host: Host
   readonly #streams = new Set<Stream>()
   readonly #resets: Resets
@@ -62,7 +63,7 @@ export class Http2Client implements Served, Caller, StreamHost {
   #fault: string | undefined = undefined
 
   /** @param socket whatever has come of it has been put back */
-  constructor(socket: Socket, serial: number, place: Place, host: Host, greeting: ClientGreeting) {
+  constructor(socket: Socket, serial: number, place: Place<ListenSpec>, host: Host, greeting: ClientGreeting) {
     this.connection = { serial, requests: 0 }
     this.address = greeting.address
     this.proxied = greeting.proxied

@@ -9,6 +9,7 @@ import type { StreamHead } from './head.ts'
 export class StreamRequest implements IncomingRequest {
   readonly head: StreamHead
   complete: boolean
+  trailers: readonly string[] | undefined = undefined
   readonly #stream: ServerHttp2Stream
   #listener: BodyListener | undefined = undefined
   #aborted = false

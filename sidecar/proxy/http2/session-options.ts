@@ -1,5 +1,5 @@
 import type { ServerSessionOptions } from 'node:http2'
-import type { ListenSpec } from '../listener.ts'
+import type { ListenSpec } from '../listen-spec.ts'
 
 /** Most fields of a head, a few more than those that a request may have: what has too many is still answered. */
 const mostFields = 1100

@@ -11,7 +11,7 @@ const look = 500
 
 /** The connection that streams are on, as they see it. */
 export interface StreamHost {
-  /** Bytes of a request's body have come. */
+  /** Bytes of a request's body, or of what follows it, have come. */
   received(bytes: number): void
 }
 
@@ -94,6 +94,13 @@ export class Stream implements Carrier {
     this.request.data(chunk)
   }
 
+  trailers(fields: readonly string[]): void {
+    let bytes = 0
+    for (const text of fields) bytes += text.length + 2
+    this.#host.received(bytes)
+    this.request.trailers = fields
+  }
+
   closed(): void {
     if (!this.broken) this.#end()
   }
@@ -130,6 +137,7 @@ function attach(stream: ServerHttp2Stream, of: Stream): void {
     // Nothing is read until somebody takes it.
     stream.pause()
     stream.on('data', onData)
+    stream.on('trailers', onTrailers)
     stream.on('end', onEnd)
   }
   stream.on('drain', onDrain)
@@ -141,6 +149,10 @@ function attach(stream: ServerHttp2Stream, of: Stream): void {
 
 function onData(this: Owned, chunk: Buffer): void {
   this[owner].data(chunk)
+}
+
+function onTrailers(this: Owned, _fields: unknown, _flags: number, raw: readonly string[]): void {
+  this[owner].trailers(raw)
 }
 
 function onEnd(this: Owned): void {
