@@ -1,19 +1,19 @@
 // Which test files a run has.
 
 import { globSync } from 'node:fs'
-import { neededBy, type Program } from './ensure.ts'
+import { neededBy } from './ensure.ts'
 
-/** What takes minutes to install, or some seconds to start each time. */
-const servers: ReadonlySet<Program> = new Set(['redis-server', 'chromium', 'prometheus', 'promtool'])
+/** The long runs that have scripts of their own, in small. */
+const longRuns = /^test\/(?:bench|fuzz|soak)\//
 
-/** Whether a file tries the program beside servers of others, or in a browser. */
+/** Whether a file needs more than Node, as programs of others or a browser, or is a long run in small. */
 export function isIntegration(file: string): boolean {
-  return neededBy([file]).some((program) => servers.has(program))
+  return longRuns.test(file) || neededBy([file]).length > 0
 }
 
 /**
- * @param args of the command line: `--integration` for the files that need servers of others or a browser, `--all` for
- *   these and all others, or words, of which one is to be in the path; nothing: all that need no such servers
+ * @param args of the command line: `--integration` for the files that need more than Node, `--all` for these and all others, or
+ *   words, of which one is to be in the path; nothing: all that need only Node
  * @returns sorted paths; none where nothing fits
  * @throws where an option is unknown
  */

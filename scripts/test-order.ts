@@ -162,7 +162,7 @@ export const startsPrograms = (file: string) => /^test\/(?:system|probes|feedbac
 /**
  * Processors that may be in use: by all files, which leave room now and then, and as long as one of them judges times.
  */
-const cores = 2
+const cores = 2.2
 const calmCores = 1.5
 
 /** Files that wait to be run, the longest first. */

@@ -1,4 +1,4 @@
-// Runs the tests, a few files at a time: `npm test`, `npm run test:integration` for those beside servers of others, or
+// Runs the tests, a few files at a time: `npm test`, `npm run test:integration` for those beside programs of others, or
 // `npm test -- test/feedback signals` for all files whose path contains one of the words. Says one line as each file ends,
 // then what failed, then the closing counts.
 // A few files of programs that failed beside others are run once more, alone: what fails then has failed.
