@@ -2,6 +2,7 @@
 
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { createServer as createTlsServer, type TlsOptions, Server as TlsServer } from 'node:tls'
 import { type Frame, Frames, frame, preface, settings } from './http2-frames.ts'
 
 /** What a peer does with a frame that has come. */
@@ -19,7 +20,8 @@ export class FramePeer implements AsyncDisposable {
     this.#server = server
     // A listening TCP server has an address.
     this.port = (server.address() as AddressInfo).port
-    server.on('connection', (socket: Socket) => {
+    const event = server instanceof TlsServer ? 'secureConnection' : 'connection'
+    server.on(event, (socket: Socket) => {
       this.#sockets.add(socket)
       socket.on('error', () => {})
       socket.on('close', () => this.#sockets.delete(socket))
@@ -48,13 +50,19 @@ export class FramePeer implements AsyncDisposable {
   }
 }
 
-/** Starts a peer. @param opening default: settings that say nothing */
+/**
+ * Starts a peer.
+ * @param opening default: settings that say nothing
+ * @param tls speaks TLS; undefined: it does not
+ */
 export async function framePeer(
   answer: FrameAnswer,
   opening: (connection: Frames) => void = (connection) =>
     connection.send(frame('settings', 0, 0, settings())),
+  tls?: TlsOptions,
 ): Promise<FramePeer> {
-  const server = createServer({ noDelay: true })
+  const server = tls === undefined ? createServer({ noDelay: true }) : createTlsServer(tls)
+  server.on('tlsClientError', () => {})
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   return new FramePeer(server, answer, opening)

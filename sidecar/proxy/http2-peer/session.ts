@@ -72,6 +72,8 @@ export class PeerSession implements StreamHome {
     this.#activeAt = this.openedAt
     this.#socket = socket
     this.#keeper = keeper
+    // There is no half of a session: a peer that ends its side has gone.
+    socket.allowHalfOpen = false
     // Before those of the session, which end the streams.
     socket.once('error', (error) => {
       this.failed ??= error
