@@ -33,6 +33,30 @@ export function isGrpcFailure(status: number): boolean {
 }
 
 /**
+ * The status that an answer which is whole ended its call with. A call that ends without one is UNKNOWN, as clients take it.
+ * @param end its trailers; its head where nothing else came
+ * @param status of HTTP
+ * @param head names and values in turn
+ * @returns undefined where the answer is none of gRPC
+ */
+export function grpcEnding(
+  end: readonly string[] | undefined,
+  status: number | undefined,
+  head: readonly string[] | undefined,
+): number | undefined {
+  return grpcStatusOf(end) ?? (status === 200 && speaksGrpc(head ?? []) ? 2 : undefined)
+}
+
+/** Not so gRPC-Web, which has its trailers in its body. */
+function speaksGrpc(head: readonly string[]): boolean {
+  for (let i = 0; i < head.length; i += 2) {
+    if (head[i]!.length !== 12 || head[i]!.toLowerCase() !== 'content-type') continue
+    return /^application\/grpc(?:$|[;+])/i.test(head[i + 1]!)
+  }
+  return false
+}
+
+/**
  * The status that a call ended with: 0 to 16. What is no number of the list is UNKNOWN, 2, as clients take it.
  * @param flat names and values in turn: the trailers, or the head where nothing else came
  * @returns undefined where there is none

@@ -61,7 +61,7 @@ export class Attempt {
   peerStatus: number | undefined = undefined
   /** `$upstream_status`: the peer's status, or the one this failure stands for (502, 504); undefined: unknown. */
   status: number | undefined = undefined
-  /** Status that a call of gRPC ended with, 0 to 16; undefined where it is none, or where none came. */
+  /** Status that a call of gRPC ended with, 0 to 16; undefined where it is none, or where its answer is not whole. */
   grpcStatus: number | undefined = undefined
   /** The peer's header names and values in turn (latin1); undefined until they came. */
   headers: readonly string[] | undefined = undefined

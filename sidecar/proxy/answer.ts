@@ -1,5 +1,5 @@
 import { listedGrpc, type Verdict } from '../../feedback/classify.ts'
-import { grpcStatusOf, isGrpcFailure } from '../../feedback/grpc-status.ts'
+import { grpcEnding, isGrpcFailure } from '../../feedback/grpc-status.ts'
 import { measured } from '../../feedback/observe.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { RetryPolicy } from '../../feedback/policy.ts'
@@ -58,7 +58,9 @@ export async function answer(
 
 /** How a call of gRPC has ended: what its trailers say comes too late for another peer, and only counts. */
 function ended(attempt: Attempt, verdict: Verdict, policy: RetryPolicy): Verdict {
-  const status = grpcStatusOf(attempt.trailers)
+  // Where nothing but a head came, it has been judged by that.
+  if (attempt.grpcStatus !== undefined) return verdict
+  const status = grpcEnding(attempt.trailers, attempt.peerStatus, attempt.headers)
   if (status === undefined) return verdict
   attempt.grpcStatus = status
   const word = listedGrpc(status, policy)

@@ -1,7 +1,7 @@
 import { claimRetry, countRequest, retryBegan, retryWaits } from '../../feedback/budget.ts'
 import { classify, type Verdict } from '../../feedback/classify.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import { grpcStatusOf } from '../../feedback/grpc-status.ts'
+import { grpcEnding } from '../../feedback/grpc-status.ts'
 import { deny } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
 import { Selection } from '../balance/pick.ts'
@@ -230,7 +230,7 @@ class Run {
       attempt.headerMs = now - attempt.startedAt
       // It is in the head where the call has ended with that.
       if (exchange.settings.grpc && result.head.framing === 'none')
-        attempt.grpcStatus = grpcStatusOf(result.head.headers)
+        attempt.grpcStatus = grpcEnding(attempt.headers, attempt.peerStatus, attempt.headers)
     }
     const policy = exchange.settings.retry
     return classify(
