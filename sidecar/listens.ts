@@ -1,7 +1,7 @@
 import type { Running } from './build/running.ts'
 import type { Bind } from './net/bind.ts'
 import type { UdpBind } from './net/bind-udp.ts'
-import type { ListenSpec } from './proxy/listener.ts'
+import type { ListenSpec } from './proxy/listen-spec.ts'
 
 /** Every address that a configuration listens on. */
 export interface Listens {

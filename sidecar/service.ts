@@ -9,10 +9,10 @@ import { mostConnections } from './limits.ts'
 import { both, type Listens } from './listens.ts'
 import { stackOf } from './mistake.ts'
 import type { Sharing } from './net/sharing.ts'
-import { Listeners } from './proxy/listener.ts'
+import { Clients } from './proxy/clients.ts'
 import { Serving } from './proxy/serving.ts'
 import { Tunnels } from './proxy/upgrade.ts'
-import { StreamListeners, type StreamNews } from './stream/listener.ts'
+import { Sessions, type StreamNews } from './stream/sessions.ts'
 import { UdpListeners } from './stream/udp.ts'
 import { errorLog } from './telemetry/error-log.ts'
 import { escapeText } from './telemetry/log-format.ts'
@@ -24,8 +24,8 @@ const repeatMs = 60_000
 export class Service {
   readonly #tunnels: Tunnels
   readonly #serving: Serving
-  readonly #listeners: Listeners
-  readonly #streams: StreamListeners
+  readonly #clients: Clients
+  readonly #sessions: Sessions
   readonly #udp: UdpListeners
   readonly #queues = new Queues()
   /** What is listened on. */
@@ -50,13 +50,13 @@ export class Service {
       own,
     )
     const most = mostConnections(sharing.threads)
-    this.#listeners = new Listeners(this.#serving, sharing, most, () => this.#full(sharing))
+    this.#clients = new Clients(this.#serving, sharing, most, () => this.#full(sharing))
     const news: StreamNews = {
       complain: (call, text) => errorLog.log('error', sessionLine(call, text)),
       note: (call, text) => errorLog.log('info', sessionLine(call, text)),
       dropped: () => this.#full(sharing),
     }
-    this.#streams = new StreamListeners(sharing, most, news)
+    this.#sessions = new Sessions(sharing, most, news)
     this.#udp = new UdpListeners(sharing, most, news)
   }
 
@@ -80,19 +80,21 @@ export class Service {
 
   /** An address that goes from `http` to `stream`, or back, takes its socket with it: nobody who comes there is lost. */
   #handOver({ http, stream }: Listens): void {
+    const clients = this.#clients.addresses
+    const sessions = this.#sessions.addresses
     for (const bind of stream) {
-      const server = this.#listeners.release(bind.key)
-      if (server) this.#streams.adopt(bind, server)
+      const server = clients.release(bind.key)
+      if (server) sessions.adopt(bind, server)
     }
     for (const spec of http) {
-      const server = this.#streams.release(spec.key)
-      if (server) this.#listeners.adopt(spec, server)
+      const server = sessions.release(spec.key)
+      if (server) clients.adopt(spec, server)
     }
   }
 
   async #apply({ http, stream, udp }: Listens): Promise<void> {
-    await this.#listeners.apply(http)
-    await this.#streams.apply(stream)
+    await this.#clients.addresses.apply(http)
+    await this.#sessions.addresses.apply(stream)
     await this.#udp.apply(udp)
   }
 
@@ -103,43 +105,43 @@ export class Service {
   use(running: Running): void {
     this.#serving.use(running.router)
     this.#queues.use(running.groups)
-    this.#streams.use(running.streams.tcp)
+    this.#sessions.use(running.streams.tcp)
     this.#udp.use(running.streams.udp)
     if (running.refreshed) return
     const gone = running.leaving.flatMap(({ peers }) => peers)
     const graceMs = timeMs(running.model.drain_timeout ?? '30s') ?? 30_000
     this.#tunnels.endOf(gone, graceMs)
-    this.#streams.endOf(gone, graceMs)
+    this.#sessions.endOf(gone, graceMs)
     this.#udp.endOf(gone, graceMs)
   }
 
   /** From now on each response is its connection's last. */
   begin(): void {
-    this.#listeners.drain()
+    this.#clients.drain()
   }
 
   /** Accepts no more connections. */
   close(): void {
-    this.#listeners.stopListening()
-    this.#streams.stopListening()
+    this.#clients.addresses.stop()
+    this.#sessions.addresses.stop()
     this.#udp.stopListening()
   }
 
   closeIdle(): void {
-    this.#listeners.closeIdle()
+    this.#clients.closeIdle()
     this.#udp.closeIdle()
   }
 
   /** Ends sessions too. */
   endTunnels(): void {
     this.#tunnels.end()
-    this.#streams.end()
+    this.#sessions.end()
     this.#udp.end()
   }
 
   destroy(): void {
-    this.#listeners.destroy()
-    this.#streams.destroy()
+    this.#clients.destroy()
+    this.#sessions.destroy()
     this.#udp.destroy()
   }
 

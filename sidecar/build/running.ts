@@ -17,7 +17,7 @@ import {
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
 import { type Membership, noMembership } from '../membership.ts'
-import type { ListenSpec } from '../proxy/listener.ts'
+import type { ListenSpec } from '../proxy/listen-spec.ts'
 import type { Route } from '../proxy/route.ts'
 import type { Router } from '../proxy/routes.ts'
 import { AccessLogs } from '../telemetry/access-log.ts'

@@ -1,66 +1,17 @@
 import type { Socket } from 'node:net'
 import type { ProxiedAddresses } from '../../feedback/call.ts'
-import type { ClientCounts } from '../../feedback/tally.ts'
+import type { Place } from '../net/addresses.ts'
 import { type ClientAddress, readAddress } from '../net/client-address.ts'
 import type { ClientTls } from '../tls/client-tls.ts'
 import type { Unserved } from './client-side.ts'
 import { Exchange } from './exchange.ts'
+import type { Caller, ClientGreeting, Host, Served } from './host.ts'
 import { ClientConnection, type ClientEvents } from './http1/client-connection.ts'
 import type { ClientRequest } from './http1/client-request.ts'
 import type { ClientResponse } from './http1/client-response.ts'
-import type { Handler, ListenSpec } from './listener.ts'
+import type { ListenSpec } from './listen-spec.ts'
 import { plainResponse, refuse } from './refusal.ts'
 import { makeCall } from './request-call.ts'
-
-/** An address that is listened on, as its clients see it. */
-export interface Place {
-  readonly spec: ListenSpec
-  /** A reload has taken the address away: its connections end with their next response. */
-  readonly removed: boolean
-}
-
-/** A client's connection, as whoever has accepted it sees it. */
-export interface Served {
-  readonly spec: ListenSpec
-  /** Looks whether the client has taken too long. To be called from time to time. */
-  check(now: number): void
-  /** What is in progress on it is the last. */
-  drain(): void
-  /** Closes it where no request is in progress. */
-  closeIdle(): void
-  /** Closes it at once: the program ends. */
-  shutDown(): void
-}
-
-/** Who sends requests, as far as it is known with each of them. */
-export interface Caller {
-  readonly connection: { readonly serial: number; readonly requests: number }
-  readonly address: ClientAddress
-  /** Undefined where no PROXY header said it. */
-  readonly proxied: ProxiedAddresses | undefined
-  /** Undefined where it does not speak TLS. */
-  readonly tls: ClientTls | undefined
-  readonly spec: ListenSpec
-}
-
-/** Who has accepted a client. */
-export interface Host {
-  readonly handler: Handler
-  readonly counts: ClientCounts
-  /** From now on each response is its connection's last. */
-  readonly draining: boolean
-  /** The client's connection has closed. */
-  gone(client: Served): void
-}
-
-/** How a connection began. */
-export interface ClientGreeting {
-  readonly address: ClientAddress
-  /** Undefined where no PROXY header said it. */
-  readonly proxied?: ProxiedAddresses | undefined
-  /** Undefined where it does not speak TLS. */
-  readonly tls?: ClientTls
-}
 
 /** A client that speaks HTTP/1.1: its connection, and the exchange in progress on it. */
 export class Client implements ClientEvents, Served, Caller {
@@ -72,11 +23,17 @@ export class Client implements ClientEvents, Served, Caller {
   readonly tls: ClientTls | undefined
   /** Undefined between two requests. */
   current: Exchange | undefined = undefined
-  readonly #place: Place
+  readonly #place: Place<ListenSpec>
   readonly #host: Host
 
   /** @param greeting what it began with, where that was no request */
-  constructor(socket: Socket, serial: number, place: Place, host: Host, greeting?: ClientGreeting) {
+  constructor(
+    socket: Socket,
+    serial: number,
+    place: Place<ListenSpec>,
+    host: Host,
+    greeting?: ClientGreeting,
+  ) {
     this.#place = place
     this.#host = host
     this.proxied = greeting?.proxied

@@ -2,8 +2,9 @@ import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { ClientAddress } from '../net/client-address.ts'
 import { statusPhrase } from './builtin-pages.ts'
-import type { Caller, Client } from './client.ts'
+import type { Client } from './client.ts'
 import type { Unserved } from './client-side.ts'
+import type { Caller } from './host.ts'
 
 /**
  * Answers what is no request that could be served, and closes.

@@ -1,9 +1,9 @@
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
-import type { Caller } from './client.ts'
 import type { IncomingHead } from './client-side.ts'
+import type { Caller } from './host.ts'
 import { plainName } from './http1/fields.ts'
-import type { ListenSpec } from './listener.ts'
+import type { ListenSpec } from './listen-spec.ts'
 
 /** What is known of a request when its head has been read. */
 export function makeCall(head: IncomingHead, { connection, address, proxied, tls, spec }: Caller): Call {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Call } from '../../../feedback/call.ts'
 import { Tally } from '../../../feedback/tally.ts'
-import { StreamListeners } from '../../../sidecar/stream/listener.ts'
+import { Sessions } from '../../../sidecar/stream/sessions.ts'
 import { type StreamServer, sessionDefaults } from '../../../sidecar/stream/settings.ts'
 import { dial } from '../../support/client.ts'
 import { until } from '../../support/until.ts'
@@ -15,10 +15,10 @@ test('clients that come before anybody serves them wait, and those that leave ag
   const ended: Call[] = []
   const unexpected = () => assert.fail('nothing is to be told')
   const news = { complain: unexpected, note: unexpected, dropped: unexpected }
-  const listeners = new StreamListeners({ threads: 1, thread: 0, tally }, 100, news)
-  t.after(() => listeners.destroy())
-  await listeners.apply([{ key, address: { kind: 'tcp', host: '127.0.0.1', port: 0 }, backlog: 10 }])
-  const where = listeners.addresses()[0]!
+  const sessions = new Sessions({ threads: 1, thread: 0, tally }, 100, news)
+  t.after(() => sessions.destroy())
+  await sessions.addresses.apply([{ key, address: { kind: 'tcp', host: '127.0.0.1', port: 0 }, backlog: 10 }])
+  const where = sessions.addresses.texts()[0]!
   const [patient, gone, cut] = await Promise.all([dial(where), dial(where), dial(where)])
   await gone.write('x')
   // All have been accepted by then.
@@ -35,7 +35,7 @@ test('clients that come before anybody serves them wait, and those that leave ag
     accessLogs: [(call) => ended.push(call)],
     zone: undefined,
   }
-  listeners.use(new Map([[key, server]]))
+  sessions.use(new Map([[key, server]]))
   assert.equal(`${await patient.inbox.take(7)}`, 'welcome')
   patient.close()
   await until(() => tally.own.open === 0)
