@@ -14,6 +14,11 @@ import type { UdpClient, UdpSide } from './udp-host.ts'
 import { type LinkOwner, UdpLink } from './udp-link.ts'
 import type { Dated } from './watch.ts'
 
+/** Where nothing has passed for so long, milliseconds, no answer is under way any more. */
+export const quietMs = 1000
+/** How long an answer may take that is under way when a session is ended from here, milliseconds. */
+export const partingMs = 1000
+
 /** Datagrams that may wait until the link to the peer is there: it takes no longer than a turn of the loop. */
 const mostWaiting = 64
 
@@ -36,6 +41,8 @@ export class UdpSession implements LinkOwner, Dated {
   #waiting: Uint8Array[] = []
   /** What was sent first, as long as it is not known that the system has taken it. */
   #unproven: Uint8Array[] | undefined
+  /** When its client's next datagram is to be another session's; monotonic milliseconds. */
+  #moveAt = Number.POSITIVE_INFINITY
   /** When it is to be ended, whatever passes; monotonic milliseconds. */
   #endAt = Number.POSITIVE_INFINITY
   #bound = true
@@ -88,12 +95,13 @@ export class UdpSession implements LinkOwner, Dated {
 
   /** The next moment at which it is over unless something passes before. */
   get due(): number {
-    return Math.min(this.#endAt, this.#course.due)
+    return Math.min(this.#moveAt, this.#endAt, this.#course.due)
   }
 
   /** The moment has come. */
   late(now: number): void {
     if (this.#endAt <= now) this.end()
+    else if (this.#moveAt <= now) this.#move(now)
     else if (this.#course.owing) {
       this.#fail({ ending: 'timeout', reason: 'timeout_read', detail: `${this.#course}` })
     } else this.#conclude({ ending: 'ok', detail: 'idle' })
@@ -109,9 +117,15 @@ export class UdpSession implements LinkOwner, Dated {
     this.#course.forgive(ms)
   }
 
-  /** Whether nothing is under way: no answer is owed, and nothing has passed for so long, milliseconds. */
-  quiet(now: number, ms: number): boolean {
-    return this.#link?.unsent === 0 && this.#course.quiet(now, ms)
+  /** Whether nothing is under way: no answer is owed, and nothing has passed for a while. */
+  quiet(now: number): boolean {
+    return this.#link?.unsent === 0 && this.#course.quiet(now, quietMs)
+  }
+
+  /** After so many milliseconds its client is to have another peer. */
+  moveLater(ms: number): void {
+    this.#moveAt = monotonic() + ms
+    this.#side.expect(this.#moveAt)
   }
 
   /** Ends it after so many milliseconds. */
@@ -144,7 +158,7 @@ export class UdpSession implements LinkOwner, Dated {
       this.#send(header ? Buffer.concat([header, datagram]) : datagram)
     }
     // It has left meanwhile.
-    if (this.#attempt?.peer?.dismissed) this.endLater(this.#side.graceMs)
+    if (this.#attempt?.peer?.dismissed) this.moveLater(this.#side.graceMs)
   }
 
   answered(datagram: Buffer): void {
@@ -258,6 +272,14 @@ export class UdpSession implements LinkOwner, Dated {
     this.#link?.close()
     this.#link = undefined
     this.#unproven = undefined
+  }
+
+  /** What its client sends from now on begins another session. An answer to what it has sent already still comes. */
+  #move(now: number): void {
+    this.#moveAt = Number.POSITIVE_INFINITY
+    this.#unbind()
+    if (this.quiet(now)) this.end()
+    else this.endLater(partingMs)
   }
 
   #unbind(): void {

@@ -6,16 +6,8 @@ import { type Sharing, serialOf } from '../net/sharing.ts'
 import type { StreamNews } from './sessions.ts'
 import type { StreamServer } from './settings.ts'
 import { UdpListener, type UdpOwner } from './udp-listener.ts'
-import type { UdpSession } from './udp-session.ts'
+import { partingMs, type UdpSession } from './udp-session.ts'
 import { Watch } from './watch.ts'
-
-/** A session in which nothing has passed for so long, milliseconds, is not waited for at the end of the program. */
-const quietMs = 1000
-/**
- * How long sessions have whose address is listened on no more, milliseconds: an answer may be under way. They share its
- * socket, and the address is to be free for others.
- */
-const partingMs = 1000
 
 /** The UDP side of `stream`: all addresses that datagrams come to in this thread. */
 export class UdpListeners implements UdpOwner {
@@ -97,7 +89,8 @@ export class UdpListeners implements UdpOwner {
     const now = monotonic()
     for (const session of this.#sessions) {
       if (!session.isOf(listener)) continue
-      if (session.quiet(now, quietMs)) session.end()
+      // They share its socket, and the address is to be free for others.
+      if (session.quiet(now)) session.end()
       else session.endLater(partingMs)
     }
   }
@@ -116,7 +109,7 @@ export class UdpListeners implements UdpOwner {
   /** Ends sessions that nobody uses at the moment. */
   closeIdle(): void {
     const now = monotonic()
-    for (const session of this.#sessions) if (session.quiet(now, quietMs)) session.end()
+    for (const session of this.#sessions) if (session.quiet(now)) session.end()
   }
 
   /** Ends every session. */
@@ -130,7 +123,7 @@ export class UdpListeners implements UdpOwner {
    */
   endOf(gone: readonly Peer[], graceMs: number): void {
     this.graceMs = graceMs
-    for (const session of this.#sessions) if (session.isWith(gone)) session.endLater(graceMs)
+    for (const session of this.#sessions) if (session.isWith(gone)) session.moveLater(graceMs)
   }
 
   /** Ends everything. */

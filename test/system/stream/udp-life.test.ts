@@ -82,6 +82,23 @@ test('reloads under traffic lose no datagram, and move new sessions alone', asyn
   await eventually('it has moved', async () => (await long.ask('z', 2000)) === 'Bz')
 })
 
+test('a peer that has left answers what it was asked, while its client has another one', async () => {
+  let answer: (() => void) | undefined
+  await using a = await udpPeer((reply, datagram) => {
+    if (String(datagram) === 'slow') answer = () => reply('late A')
+    else named('A')(reply, datagram)
+  })
+  await using b = await udpPeer(named('B'))
+  await using sidecar = await start(`drain_timeout 100ms; ${udpConfig([a], 'proxy_timeout 20s;')}`)
+  await using client = await udpClient(sidecar.port)
+  client.send('slow')
+  await eventually('it has come', () => answer !== undefined)
+  await sidecar.reload(`drain_timeout 100ms; ${udpConfig([b], quick)}`)
+  await eventually('it has moved', async () => (await client.ask('x')) === 'Bx')
+  answer!()
+  assert.equal(String(await client.next()), 'late A')
+})
+
 test('an address of TCP and the same of UDP stand side by side, and go and come with reloads', async () => {
   await using a = await udpPeer(named('A'))
   const both = (udp: string) => `worker_processes 2;
