@@ -3,6 +3,7 @@ import { monotonic } from '../../feedback/clock.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { Addresses, type Place, type Reception } from '../net/addresses.ts'
 import { readAddress } from '../net/client-address.ts'
+import type { FirstBytes } from '../net/first-bytes.ts'
 import { afterReading } from '../net/late.ts'
 import { type Sharing, serialOf } from '../net/sharing.ts'
 import { type Door, Handshake } from '../tls/handshake.ts'
@@ -30,7 +31,7 @@ export class Clients implements Host, Reception<ListenSpec> {
   readonly #dropped: () => void
   readonly #clients = new Set<Served>()
   /** Connections whose PROXY header, handshake of TLS, or preface of HTTP/2 is waited for. */
-  readonly #greetings = new Map<Greeting | Handshake | Preface, Place<ListenSpec>>()
+  readonly #greetings = new Map<FirstBytes | Handshake, Place<ListenSpec>>()
   /** Addresses that nobody comes to any more, and that may have connections yet. */
   readonly #leaving = new Set<string>()
   #looking: NodeJS.Timeout | undefined = undefined
