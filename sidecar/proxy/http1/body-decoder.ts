@@ -5,10 +5,11 @@ export type Framing = 'none' | 'length' | 'chunked' | 'close'
 
 const states = { done: 0, length: 1, close: 2, chunkSize: 3, chunkData: 4, chunkEnd: 5, trailers: 6 }
 
-/** Longest chunk-size line, all extensions of a body together, and longest trailer section, bytes. */
+/** Longest chunk-size line, and all extensions of a body together, bytes. */
 const maxChunkLine = 4096
 const maxExtensions = 16384
-const maxTrailers = 16384
+/** Longest trailer section of a message, bytes. */
+export const maxTrailers = 16384
 
 /** Parts shorter than this are put together, bytes. */
 const smallPart = 1024

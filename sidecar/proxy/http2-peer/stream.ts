@@ -1,4 +1,5 @@
 import { type ClientHttp2Stream, constants } from 'node:http2'
+import { maxTrailers } from '../http1/body-decoder.ts'
 import type { HeadContext, HeadFault } from '../http1/head.ts'
 import { collected } from '../http2/fields.ts'
 import { ownFields, requestFields, textLength } from './fields.ts'
@@ -194,6 +195,7 @@ export class PeerStream {
   #trail(raw: string[]): void {
     this.#touch(raw)
     this.#trailers = ownFields(raw)
+    if (textLength(this.#trailers) > maxTrailers) this.#fault('body_cut', 'trailers too long')
   }
 
   /**

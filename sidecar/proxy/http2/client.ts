@@ -63,7 +63,13 @@ export class Http2Client implements Served, Caller, StreamHost {
   #fault: string | undefined = undefined
 
   /** @param socket whatever has come of it has been put back */
-  constructor(socket: Socket, serial: number, place: Place<ListenSpec>, host: Host, greeting: ClientGreeting) {
+  constructor(
+    socket: Socket,
+    serial: number,
+    place: Place<ListenSpec>,
+    host: Host,
+    greeting: ClientGreeting,
+  ) {
     this.connection = { serial, requests: 0 }
     this.address = greeting.address
     this.proxied = greeting.proxied

@@ -1,6 +1,7 @@
 import type { ServerHttp2Stream } from 'node:http2'
-import type { OutgoingResponse, ResponseWriter } from '../client-side.ts'
+import type { OutgoingResponse } from '../client-side.ts'
 import { token } from '../http1/fields.ts'
+import { ResponseLife } from '../response-life.ts'
 import { collected, ofConnections, trimmed } from './fields.ts'
 import type { StreamHead } from './head.ts'
 
@@ -25,16 +26,9 @@ export interface StreamResponseEnd {
 }
 
 /** The response to a request on a stream. */
-export class StreamResponse implements OutgoingResponse {
+export class StreamResponse extends ResponseLife implements OutgoingResponse {
   /** Means nothing here: what else runs on the connection goes on. */
   last = false
-  headersSent = false
-  /** As HTTP/1.1 would count heads: what they are compressed to is not known. */
-  bytes = 0
-  ended = false
-  finished = false
-  closed = false
-  writer: ResponseWriter | undefined = undefined
   readonly #stream: ServerHttp2Stream
   readonly #head: StreamHead
   readonly #end: StreamResponseEnd
@@ -43,9 +37,9 @@ export class StreamResponse implements OutgoingResponse {
   /** Whether trailers may follow the body: the stream asks for them when its time has come. */
   #waits = false
   #trailers: readonly string[] | undefined = undefined
-  #listeners: (() => void)[] | undefined = undefined
 
   constructor(stream: ServerHttp2Stream, head: StreamHead, end: StreamResponseEnd) {
+    super()
     this.#stream = stream
     this.#head = head
     this.#end = end
@@ -53,15 +47,6 @@ export class StreamResponse implements OutgoingResponse {
 
   get backlog(): number {
     return this.#stream.writableLength
-  }
-
-  whenClosed(listener: () => void): void {
-    if (this.closed) {
-      listener()
-      return
-    }
-    this.#listeners ??= []
-    this.#listeners.push(listener)
   }
 
   interim(status: number, _phrase: string, headers: readonly string[]): void {
@@ -127,14 +112,10 @@ export class StreamResponse implements OutgoingResponse {
 
   // What the stream tells.
 
-  drained(): void {
-    if (!this.ended) this.writer?.drained()
-  }
-
   /** All that was written has been handed to the system. */
   wrote(): void {
     // The stream of a HEAD request has ended before it is answered.
-    if (this.ended && !this.#waits) this.#settle()
+    if (this.ended && !this.#waits) this.finish()
   }
 
   /** The body has been written: it is the trailers' turn. */
@@ -143,28 +124,15 @@ export class StreamResponse implements OutgoingResponse {
     this.bytes += size(trailers)
     this.#stream.sendTrailers(collected(trailers))
     // They are written a turn later.
-    setImmediate(() => this.#settle())
+    setImmediate(() => this.finish())
   }
 
-  /** The stream has closed. */
-  close(): void {
-    if (this.closed) return
-    this.closed = true
-    this.writer = undefined
-    const listeners = this.#listeners
-    this.#listeners = undefined
-    if (listeners) for (const listener of listeners) listener()
+  protected over(): void {
     this.#end.over()
   }
 
   get #open(): boolean {
     return !this.#stream.destroyed && !this.#stream.closed
-  }
-
-  #settle(): void {
-    if (this.closed) return
-    this.finished = true
-    this.close()
   }
 }
 
@@ -173,6 +141,7 @@ function inRange(status: number): number {
   return status >= 200 && status <= 599 ? status : 500
 }
 
+/** Bytes of a head as HTTP/1.1 would count them: what they are compressed to is not known. */
 function size(headers: readonly string[]): number {
   let bytes = frameHead
   for (const text of headers) bytes += text.length + 2

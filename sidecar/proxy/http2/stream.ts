@@ -2,6 +2,7 @@ import { constants, type ServerHttp2Stream } from 'node:http2'
 import { monotonic } from '../../../feedback/clock.ts'
 import type { Carrier } from '../client-side.ts'
 import type { Exchange } from '../exchange.ts'
+import { maxTrailers } from '../http1/body-decoder.ts'
 import type { StreamHead } from './head.ts'
 import { StreamRequest } from './request.ts'
 import { reset, StreamResponse } from './response.ts'
@@ -97,6 +98,10 @@ export class Stream implements Carrier {
   trailers(fields: readonly string[]): void {
     let bytes = 0
     for (const text of fields) bytes += text.length + 2
+    if (bytes > maxTrailers) {
+      this.cut()
+      return
+    }
     this.#host.received(bytes)
     this.request.trailers = fields
   }

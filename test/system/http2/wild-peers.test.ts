@@ -136,6 +136,26 @@ test('a request that names no host is for the peer’s address', async () => {
   assert.equal(seen[seen.indexOf(':authority') + 1], peer.address)
 })
 
+test('trailers that are too long are no end of an answer', async () => {
+  const trailers = (bytes: number) => fields({ 'x-a': 'a'.repeat(bytes / 2), 'x-b': 'b'.repeat(bytes / 2) })
+  const says = (bytes: number): FrameAnswer => {
+    return (connection, { type, stream }) => {
+      if (type !== 'headers') return
+      connection.send(head(stream, '200', endHeaders), frame('data', 0, stream, Buffer.from('abc')))
+      const block = trailers(bytes)
+      connection.send(frame('headers', endStream, stream, block.subarray(0, 10_000)))
+      connection.send(frame('continuation', endHeaders, stream, block.subarray(10_000)))
+    }
+  }
+  answer = says(15_000)
+  assert.equal((await ask(it.port, '/')).complete, true)
+  answer = says(17_000)
+  const reply = await ask(it.port, '/')
+  assert.equal(`${reply.text} ${reply.complete}`, 'abc false')
+  await it.logged(/upstream prematurely closed connection \(trailers too long\) while reading upstream/)
+  answer = good
+})
+
 test('what one stream breaks off is no other one’s end', async () => {
   answer = (connection, { type, stream }) => {
     if (type !== 'headers') return
