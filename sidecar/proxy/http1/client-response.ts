@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
-import type { OutgoingResponse, ResponseWriter } from '../client-side.ts'
+import type { OutgoingResponse } from '../client-side.ts'
+import { ResponseLife } from '../response-life.ts'
 import type { ClientHead } from './request-head.ts'
 
 /** Up to this many bytes head and body go out as one text: the socket then needs no memory of its own for them. */
@@ -12,24 +13,13 @@ export interface ResponseEnd {
 }
 
 /** The response to a client's request, framed as its protocol wants it. */
-export class ClientResponse implements OutgoingResponse {
+export class ClientResponse extends ResponseLife implements OutgoingResponse {
   /** Whether it is the connection's last. Set before `writeHead`. */
   last: boolean
-  headersSent = false
   /** Whether the body goes in chunks. */
   #chunked = false
   /** Whether the length of the body was announced. */
   #counted = false
-  /** Bytes written, interim responses included. */
-  bytes = 0
-  /** Whether `end` was called: nothing more will be written. */
-  ended = false
-  /** Whether all of it has been handed to the system. */
-  finished = false
-  /** Whether it is over: finished, or cut off by the end of the connection. */
-  closed = false
-  /** Who writes the body. */
-  writer: ResponseWriter | undefined = undefined
   readonly #socket: Socket
   readonly #head: ClientHead
   readonly #end: ResponseEnd
@@ -38,9 +28,9 @@ export class ClientResponse implements OutgoingResponse {
   /** What waits to go out with what comes next. */
   #pending = ''
   #held = false
-  #listeners: (() => void)[] | undefined = undefined
 
   constructor(socket: Socket, head: ClientHead, end: ResponseEnd) {
+    super()
     this.#socket = socket
     this.#head = head
     this.#end = end
@@ -55,16 +45,6 @@ export class ClientResponse implements OutgoingResponse {
   /** Whether it is the end of the connection that tells the end of its body. */
   get untilClose(): boolean {
     return this.headersSent && !this.#chunked && !this.#counted && !this.#bodyless
-  }
-
-  /** Calls once, when it is over; at once when it is. */
-  whenClosed(listener: () => void): void {
-    if (this.closed) {
-      listener()
-      return
-    }
-    this.#listeners ??= []
-    this.#listeners.push(listener)
   }
 
   /** Sends an interim response. */
@@ -161,22 +141,8 @@ export class ClientResponse implements OutgoingResponse {
     this.#settle()
   }
 
-  // What the connection tells.
-
-  /** The system has taken what there was. */
-  drained(): void {
-    if (!this.ended) this.writer?.drained()
-  }
-
-  /** The connection has closed, or somebody else has it now. */
-  close(): void {
-    if (this.closed) return
-    this.closed = true
+  protected over(): void {
     this.#pending = ''
-    this.writer = undefined
-    const listeners = this.#listeners
-    this.#listeners = undefined
-    if (listeners) for (const listener of listeners) listener()
     this.#end.over(this)
   }
 
@@ -190,8 +156,7 @@ export class ClientResponse implements OutgoingResponse {
       })
       return
     }
-    this.finished = true
-    this.close()
+    this.finish()
   }
 
   #send(data: string | Buffer): boolean {
