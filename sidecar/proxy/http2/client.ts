@@ -222,7 +222,7 @@ export class Http2Client implements Served, Caller, StreamHost {
       this.#host.counts.active -= 1
       this.#since = monotonic()
     }
-    if (stream.response.finished || stream.broken) this.#resets.ended()
+    if (!stream.faulty && (stream.response.finished || stream.broken)) this.#resets.ended()
     else this.#reset()
   }
 

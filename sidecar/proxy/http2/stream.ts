@@ -23,6 +23,8 @@ export class Stream implements Carrier {
   exchange: Exchange | undefined = undefined
   /** Whether it is this side that has ended it before its time. */
   broken = false
+  /** Whether that was the client's fault. */
+  faulty = false
   /** Whether it was ended with its client taking nothing for as long as it may. */
   stalled = false
   readonly #stream: ServerHttp2Stream
@@ -99,6 +101,7 @@ export class Stream implements Carrier {
     let bytes = 0
     for (const text of fields) bytes += text.length + 2
     if (bytes > maxTrailers) {
+      this.faulty = true
       this.cut()
       return
     }

@@ -105,6 +105,29 @@ test('a client that has its streams reset by this side is cut off as well', asyn
   await it.settle(undefined, { seen: false })
 })
 
+test('a client whose requests end with trailers that are too long is cut off as well', async () => {
+  const attack = async () => {
+    using client = await dialFrames(it.port)
+    const head = fields({ ...get, ':method': 'POST', ':path': '/wait' })
+    // The largest field that is kept may be said again by a single byte.
+    const name = Buffer.concat([Buffer.from([0x40, 3]), Buffer.from('x-a')])
+    const kept = Buffer.concat([name, Buffer.from([127, 200, 30]), Buffer.alloc(4039, 'a')])
+    client.send(
+      frame('headers', 4, 1, head),
+      frame('headers', 5, 1, Buffer.concat([kept, Buffer.alloc(8, 0xbe)])),
+    )
+    for (let i = 1; i < 2000 && !client.ended; i += 1) {
+      const id = 2 * i + 1
+      client.send(frame('headers', 4, id, head), frame('headers', 5, id, Buffer.alloc(8, 0xbe)))
+      // No more at once than there may be.
+      if (i % 20 === 19) await client.resetOf(id).catch(() => {})
+    }
+    return client.end()
+  }
+  assert.equal(await besides(attack()), 11)
+  await it.settle(undefined, { seen: false })
+})
+
 test('a client that cancels some of many requests is not cut off', async () => {
   await using client = await http2(it.port)
   for (let i = 0; i < 600; i += 1) {
