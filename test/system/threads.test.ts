@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { backend } from '../support/backend.ts'
 import { type Client, dial } from '../support/client.ts'
+import { mortal, replaced } from '../support/dying-threads.ts'
 import { eventually, type PeerStatus } from '../support/invariants.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 
@@ -143,9 +144,7 @@ test('max_conns is exact over all threads, with clients that leave', async () =>
 test('a thread that dies costs the requests in it, is replaced, and what it held is given back', async () => {
   await using a = await backend({ after: 3, body: 'a' })
   await using b = await backend({ after: 3, body: 'b' })
-  await using sidecar = await start(config([a.address, b.address], 'least_conn;'), {
-    env: { EVENKEEL_TEST_FAULTS: '1' },
-  })
+  await using sidecar = await start(config([a.address, b.address], 'least_conn;'), mortal)
   // An exception in thread 0, then thread 1 ended from outside, then 2 and 3 likewise, each under load.
   for (let dead = 0; dead < threads; dead++) {
     const clients = await askers(sidecar, 40)
@@ -155,10 +154,7 @@ test('a thread that dies costs the requests in it, is replaced, and what it held
     await eventually('its clients are cut off', () =>
       clients.every(({ thread, failure }) => thread !== dead || failure !== undefined),
     )
-    await eventually('it is replaced', async () => {
-      const text = await (await fetch(`${sidecar.admin}/metrics`)).text()
-      return text.includes(`evenkeel_threads ${threads}\n`) && text.includes(`replaced_total ${dead + 1}\n`)
-    })
+    await replaced(sidecar, dead + 1, threads)
     const others = clients.filter(({ thread }) => thread !== dead)
     const before = others.map(({ answered }) => answered)
     await eventually('the others go on', () => others.every(({ answered }, i) => answered > before[i]! + 3))
@@ -212,8 +208,10 @@ test('reloads under load lose no request on any thread, and removed peers see no
     [],
   )
   assert.equal(a.requests.length + b.requests.length, seen)
-  const peers = await peersOf(sidecar)
-  assert.equal(peers[c.address]!.selected.current, 0)
+  await eventually(
+    'nothing is in flight',
+    async () => (await peersOf(sidecar))[c.address]!.selected.current === 0,
+  )
 })
 
 test('an address that another program has is refused, though threads could share it', async () => {
