@@ -47,6 +47,7 @@ export class PeerSession implements StreamHome {
   /** Moment its last stream ended; monotonic milliseconds. */
   restedAt = 0
   failed: NodeJS.ErrnoException | undefined = undefined
+  deaf = false
   readonly #socket: Socket
   readonly #session: ClientHttp2Session
   readonly #lifetime: Http2Lifetime
@@ -189,7 +190,10 @@ export class PeerSession implements StreamHome {
 
   #ping(): void {
     if (this.lost) return
-    const timer = setTimeout(() => this.destroy(sessionError('peer has not answered a PING')), pingTimeout)
+    const timer = setTimeout(() => {
+      this.deaf = true
+      this.destroy(sessionError('peer has not answered a PING'))
+    }, pingTimeout)
     timer.unref()
     this.#session.ping((error) => {
       clearTimeout(timer)

@@ -24,6 +24,8 @@ export interface StreamHome {
   readonly lost: boolean
   /** What it was lost by; undefined where the peer closed it in order. */
   readonly failed: NodeJS.ErrnoException | undefined
+  /** Whether its peer was given up for its silence. */
+  readonly deaf: boolean
   /** Bytes that have come on its connection. */
   readonly bytesRead: number
   /**

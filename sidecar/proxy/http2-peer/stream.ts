@@ -48,9 +48,12 @@ export class PeerStream {
     this.fresh = fresh
   }
 
-  /** Whether nothing at all has come on the session since the exchange began: the request may never have arrived. */
+  /**
+   * Whether nothing at all has come on the session since the exchange began: the request may never have arrived where a
+   * connection was closed that was kept. It is the peer that has failed where it was given up.
+   */
   get untouched(): boolean {
-    return !this.answered && this.#home.bytesRead === this.#readBefore
+    return !this.answered && !this.#home.deaf && this.#home.bytesRead === this.#readBefore
   }
 
   /** What comes from now on is told of. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { HeadFault, ResponseHead } from '../../../../sidecar/proxy/http1/head.ts'
 import { PeerSessions } from '../../../../sidecar/proxy/http2-peer/sessions.ts'
 import type { PeerStream } from '../../../../sidecar/proxy/http2-peer/stream.ts'
@@ -396,18 +397,23 @@ test('a connection whose peer is silent is asked, used no more meanwhile, and gi
     link.on('error', () => {}).on('close', () => socket.destroy())
   }).listen(0, '127.0.0.1')
   await once(relay, 'listening')
+  t.after(() => relay.close())
   const { port } = relay.address() as { port: number }
   const { sessions } = keeper()
   const heard = await ask(sessions, { port })
   await until(() => peer.requests === 1)
   const late = await ask(sessions, { port })
   await until(() => peer.requests === 2)
-  t.mock.timers.enable({ apis: ['setTimeout'] })
+  // What was said on both sides as the connection was made has come by now.
+  await sleep(30)
   deaf = true
+  const unheard = await ask(sessions, { port })
+  t.mock.timers.enable({ apis: ['setTimeout'] })
   late.stream.late()
   assert.equal(sessions.take(target(port).name, performance.now()), undefined)
   t.mock.timers.tick(5000)
   t.mock.timers.reset()
   assert.equal(await heard.over, 'lost peer has not answered a PING')
-  relay.close()
+  // That is the peer's failure, and not one of a connection that was kept for too long.
+  assert.equal(unheard.stream.untouched, false)
 })
