@@ -13,8 +13,9 @@ const ofConnection = new Set([
  * The head of a request as HTTP/2 has it: names and values in turn, those that begin with a colon first.
  * @param text request line and fields of HTTP/1.1 with the final empty line, latin1
  * @param scheme `http` or `https`
+ * @param host whom it is for where it names nobody: Node would make one up
  */
-export function requestFields(text: string, scheme: string): string[] {
+export function requestFields(text: string, scheme: string, host: string): string[] {
   let end = text.indexOf('\r\n')
   const first = text.indexOf(' ')
   const last = text.lastIndexOf(' ', end)
@@ -33,7 +34,7 @@ export function requestFields(text: string, scheme: string): string[] {
     fields.push(name, value)
   }
   const pseudo = [':method', text.slice(0, first), ':scheme', scheme, ':path', text.slice(first + 1, last)]
-  if (authority !== '') pseudo.push(':authority', authority)
+  pseudo.push(':authority', authority || host)
   return [...pseudo, ...fields]
 }
 
@@ -49,4 +50,10 @@ export function textLength(flat: readonly string[]): number {
   let length = 0
   for (let i = 0; i < flat.length; i += 2) length += flat[i]!.length + flat[i + 1]!.length + 4
   return length
+}
+
+/** The status that a head says; 0 where it says none. @param flat names and values in turn */
+export function statusOf(raw: readonly string[]): number {
+  const at = raw.indexOf(':status')
+  return at < 0 ? 0 : Number(raw[at + 1])
 }

@@ -38,6 +38,7 @@ export class PeerSession implements StreamHome {
   /** Sessions are shared by it. */
   readonly lane: string
   readonly scheme: string
+  readonly authority: string
   /** Monotonic milliseconds. */
   readonly openedAt: number
   /** Streams begun on it. */
@@ -62,13 +63,13 @@ export class PeerSession implements StreamHome {
 
   /**
    * @param socket connected, and ready for HTTP/2
-   * @param key also whom a request is for that names no host
    * @param scheme `http`, or `https` inside of TLS
    */
   constructor(socket: Socket, key: string, lane: string, scheme: string, keeper: SessionKeeper) {
     this.key = key
     this.lane = lane
     this.scheme = scheme
+    this.authority = key.startsWith('unix:') ? 'localhost' : key
     this.openedAt = monotonic()
     this.#activeAt = this.openedAt
     this.#socket = socket
@@ -83,7 +84,7 @@ export class PeerSession implements StreamHome {
       this.#lost = true
     })
     this.#lifetime = new Http2Lifetime(socket)
-    const session = connect(`${scheme}://${authorityOf(key)}`, {
+    const session = connect(`${scheme}://peer`, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: streamWindow },
       // Windows bound what is held; the default would refuse streams for it.
@@ -207,11 +208,6 @@ export class PeerSession implements StreamHome {
     this.#shut = true
     this.#keeper.closed(this)
   }
-}
-
-/** Whom requests are for that name no host: Node puts it there. */
-function authorityOf(key: string): string {
-  return key.startsWith('unix:') || !URL.canParse(`http://${key}`) ? 'localhost' : key
 }
 
 function sessionError(text: string): NodeJS.ErrnoException {

@@ -1,5 +1,7 @@
 import type { ClientHttp2Stream } from 'node:http2'
 import type { ExchangeEvents } from '../http1/connection.ts'
+import type { HeadContext } from '../http1/head.ts'
+import type { RequestTrailers } from './trailers.ts'
 
 /** What a stream tells the exchange that runs on it. */
 export interface StreamEvents extends ExchangeEvents {
@@ -20,6 +22,8 @@ export interface Follows {
 export interface StreamHome {
   /** `http` or `https`. */
   readonly scheme: string
+  /** Whom requests are for that name nobody: the peer's address. */
+  readonly authority: string
   /** Whether its connection is gone. */
   readonly lost: boolean
   /** What it was lost by; undefined where the peer closed it in order. */
@@ -41,4 +45,10 @@ export interface StreamHome {
   doubt(): void
   /** A stream is over. */
   freed(): void
+}
+
+/** What is to be known of a request besides what is sent. */
+export interface StreamContext extends HeadContext {
+  /** Undefined where none follow it. */
+  readonly trailers?: RequestTrailers | undefined
 }

@@ -1,22 +1,16 @@
 import { type ClientHttp2Stream, constants } from 'node:http2'
 import { maxTrailers } from '../http1/body-decoder.ts'
-import type { HeadContext, HeadFault } from '../http1/head.ts'
+import type { HeadFault } from '../http1/head.ts'
 import { collected } from '../http2/fields.ts'
-import { ownFields, requestFields, textLength } from './fields.ts'
-import { breach, cancel, resetError } from './reset.ts'
-import type { StreamEvents, StreamHome } from './stream-home.ts'
+import { ownFields, requestFields, statusOf, textLength } from './fields.ts'
+import { breach, cancel, onWhole, resetError } from './reset.ts'
+import type { StreamContext, StreamEvents, StreamHome } from './stream-home.ts'
 import type { RequestTrailers } from './trailers.ts'
 
 const { NGHTTP2_PROTOCOL_ERROR, NGHTTP2_REFUSED_STREAM } = constants
 
 /** Interim responses before a final one, as of peers that speak HTTP/1.1. */
 const mostInterims = 32
-
-/** What is to be known of a request besides what is sent. */
-export interface StreamContext extends HeadContext {
-  /** Undefined where none follow it. */
-  readonly trailers?: RequestTrailers | undefined
-}
 
 /** One request and its response on a session: what a connection of HTTP/1.1 is to one exchange. */
 export class PeerStream {
@@ -75,7 +69,7 @@ export class PeerStream {
     const waitForTrailers = !this.#finished && this.#own?.possible === true
     let stream: ClientHttp2Stream
     try {
-      const fields = requestFields(head, this.#home.scheme)
+      const fields = requestFields(head, this.#home.scheme, this.#home.authority)
       stream = this.#home.request(fields, { endStream: this.#finished, waitForTrailers })
     } catch (error) {
       // Whoever begins does not expect an end before it has begun.
@@ -83,7 +77,9 @@ export class PeerStream {
       return
     }
     this.#stream = stream
-    this.#watchEnd(stream)
+    onWhole(stream, () => {
+      this.#whole = true
+    })
     stream.on('headers', (_, __, raw: string[]) => this.#interim(raw))
     stream.on('response', (_, flags, raw: string[]) => this.#head(raw, flags))
     stream.on('data', (chunk: Buffer) => this.#data(chunk))
@@ -201,18 +197,6 @@ export class PeerStream {
     if (textLength(this.#trailers) > maxTrailers) this.#fault('body_cut', 'trailers too long')
   }
 
-  /**
-   * A stream that breaks off ends for its readers as one that is whole does. That it is whole is said while it is open: what
-   * ends it otherwise closes it first.
-   */
-  #watchEnd(stream: ClientHttp2Stream): void {
-    const push = stream.push.bind(stream)
-    stream.push = (chunk, encoding) => {
-      if (chunk === null && !stream.closed && !stream.destroyed) this.#whole = true
-      return push(chunk, encoding)
-    }
-  }
-
   #ended(): void {
     const events = this.#events
     if (events === undefined || !this.#headed || !this.#whole) return
@@ -276,9 +260,4 @@ export class PeerStream {
     this.#over = true
     this.#home.freed()
   }
-}
-
-function statusOf(raw: readonly string[]): number {
-  const at = raw.indexOf(':status')
-  return at < 0 ? 0 : Number(raw[at + 1])
 }
