@@ -2,6 +2,7 @@ import { Peer } from '../../feedback/peer.ts'
 import { Upstream } from '../../feedback/upstream.ts'
 import { Zone } from '../../feedback/zone.ts'
 import { seeded } from '../support/dice.ts'
+import { serverDefaults } from '../support/peers.ts'
 
 /** Milliseconds in which the same part of the peers has traffic. */
 const turnMs = 200
@@ -48,24 +49,5 @@ export class BusyGroup {
 function peer(zone: Zone, position: number): Peer {
   const host = `10.0.${position >> 8}.${position & 255}`
   const name = `${host}:8080`
-  return new Peer(
-    zone,
-    zone.allocate()!,
-    name,
-    name,
-    { kind: 'tcp', host, port: 8080 },
-    {
-      weight: 1,
-      max_conns: 0,
-      max_conns_scope: 'instance',
-      max_fails: 1,
-      fail_timeout: 10_000,
-      slow_start: 0,
-      backup: false,
-      down: false,
-      drain: false,
-      track: 'stable',
-      sid: '',
-    },
-  )
+  return new Peer(zone, zone.allocate()!, name, name, { kind: 'tcp', host, port: 8080 }, serverDefaults)
 }

@@ -1,5 +1,6 @@
 import { monotonic } from '../../feedback/clock.ts'
 import { Fleet, type FleetEnv } from '../../feedback/fleet/fleet.ts'
+import { fleetOptions } from '../support/fleet-options.ts'
 import { BusyGroup } from './fleet-group.ts'
 
 /*
@@ -57,24 +58,11 @@ class Instance {
         return () => clearTimeout(timer)
       },
     }
-    const options = {
-      urls: [url],
-      group,
-      name: `instance-${place}`,
-      prefix: 'evenkeel',
-      interval,
-      ttl: 5000,
-      // Longer than the usual one, so that a machine that is busy is late and does not begin anew.
-      timeout: 1000,
-      sentinel: undefined,
-      cluster: false,
-      user: undefined,
-      password: undefined,
-      ca: undefined,
-      cert: undefined,
-      key: undefined,
-      required: false,
-    }
+    const options = fleetOptions(
+      { url },
+      // The timeout is longer than the usual one, so that a machine that is busy is late and does not begin anew.
+      { group, name: `instance-${place}`, interval, ttl: 5000, timeout: 1000 },
+    )
     this.fleet = new Fleet(options, env)
     this.fleet.use([busy.upstream])
     this.fleet.start()

@@ -10,6 +10,7 @@ import { enrol, judgeProbe } from '../../feedback/probe-health.ts'
 import { setShare, totalShare } from '../../feedback/share-tree.ts'
 import { type Learning, Upstream } from '../../feedback/upstream.ts'
 import { attempted, chosen, ended } from '../support/attempts.ts'
+import { serverDefaults } from '../support/peers.ts'
 import { fc } from '../support/property.ts'
 
 /** A server to ask for: its name alone, or with what differs from the defaults. */
@@ -23,20 +24,7 @@ function wanted(sketches: readonly Sketch[]): Wanted[] {
       server: server ?? name,
       name,
       address: { kind: 'unix', path: `/run/${name}` },
-      options: {
-        weight: 1,
-        max_conns: 0,
-        max_conns_scope: 'instance',
-        max_fails: 1,
-        fail_timeout: 10_000,
-        slow_start: 0,
-        backup: false,
-        down: false,
-        drain: false,
-        track: 'stable',
-        sid: '',
-        ...more,
-      },
+      options: { ...serverDefaults, ...more },
     }
   })
 }

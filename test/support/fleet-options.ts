@@ -1,10 +1,12 @@
 import { monotonic } from '../../feedback/clock.ts'
 import type { FleetEnv } from '../../feedback/fleet/fleet.ts'
 import type { FleetOptions } from '../../feedback/fleet/options.ts'
-import type { RedisServer } from './redis.ts'
 
 /** Shares through this server, often, and gives up soon. */
-export function fleetOptions(server: RedisServer, more: Partial<FleetOptions> = {}): FleetOptions {
+export function fleetOptions(
+  server: { readonly url: string },
+  more: Partial<FleetOptions> = {},
+): FleetOptions {
   return {
     urls: [server.url],
     group: 'app',

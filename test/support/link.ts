@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Link } from '../../feedback/fleet/link.ts'
 import type { FleetOptions } from '../../feedback/fleet/options.ts'
 import { script } from '../../feedback/fleet/script.ts'
+import { fleetOptions } from './fleet-options.ts'
 
 /** A link with what it said, and when it came and went. */
 export class TestLink extends Link {
@@ -14,23 +15,10 @@ export class TestLink extends Link {
   constructor(options: Partial<FleetOptions> & Pick<FleetOptions, 'urls'>) {
     const lines: string[] = []
     super(
-      {
-        group: 'shop',
-        name: 'test',
-        prefix: 'evenkeel',
-        interval: 200,
-        ttl: 5000,
-        timeout: 100,
-        sentinel: undefined,
-        cluster: false,
-        user: undefined,
-        password: undefined,
-        ca: undefined,
-        cert: undefined,
-        key: undefined,
-        required: false,
-        ...options,
-      },
+      fleetOptions(
+        { url: '' },
+        { group: 'shop', name: 'test', interval: 200, ttl: 5000, timeout: 100, ...options },
+      ),
       {
         now: () => performance.now(),
         wall: () => Date.now(),

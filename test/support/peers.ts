@@ -12,7 +12,8 @@ export type PeerSketch =
   | number
   | (Partial<ServerOptions> & { readonly server?: string; readonly address?: Address })
 
-const defaults: ServerOptions = {
+/** What a `server` says that has no parameters. */
+export const serverDefaults: ServerOptions = {
   weight: 1,
   max_conns: 0,
   max_conns_scope: 'instance',
@@ -61,7 +62,7 @@ export function group(
       server ?? `127.0.0.1:${port}`,
       nameOf(position),
       address ?? { kind: 'tcp', host: '127.0.0.1', port },
-      { ...defaults, backup, ...options },
+      { ...serverDefaults, backup, ...options },
     )
   }
   const peers = sketches.map((sketch, i) => make(sketch, i, false))

@@ -6,6 +6,7 @@ import { test } from 'node:test'
 import { type Backend, backend, backends, type Exchange } from '../support/backend.ts'
 import { type ChangeAnswer, change } from '../support/changing.ts'
 import { dial } from '../support/client.ts'
+import { mortal, replaced } from '../support/dying-threads.ts'
 import { eventually, type PeerStatus } from '../support/invariants.ts'
 import { launcher, type Sidecar, start } from '../support/sidecar.ts'
 import { SteadyLoad } from '../support/steady-load.ts'
@@ -209,14 +210,11 @@ test('a thread that comes in place of one that died serves by the changes', asyn
   await using peers = await backends([{ body: 'x' }, { body: 'x' }])
   const [a, b] = peers.list
   const text = config([`${a!.address} weight=2`, b!.address])
-  await using sidecar = await start(text, { env: { EVENKEEL_TEST_FAULTS: '1' } })
+  await using sidecar = await start(text, mortal)
   await change(sidecar, 'PATCH', `u/peers/${a!.address}`, { weight: 1 })
   for (let count = 1; count <= 2; count += 1) {
     sidecar.signal('SIGUSR2')
-    await eventually('it is replaced', async () => {
-      const metrics = await (await fetch(`${sidecar.admin}/metrics`)).text()
-      return metrics.includes('evenkeel_threads 2\n') && metrics.includes(`replaced_total ${count}\n`)
-    })
+    await replaced(sidecar, count, 2)
   }
   assert.equal(await spread(sidecar, [a!, b!], 8), '4/4')
 })

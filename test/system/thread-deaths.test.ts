@@ -3,11 +3,9 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backend } from '../support/backend.ts'
 import { dial } from '../support/client.ts'
+import { mortal, replaced } from '../support/dying-threads.ts'
 import { eventually, type PeerStatus } from '../support/invariants.ts'
-import { type Sidecar, start } from '../support/sidecar.ts'
-
-/** The threads end one after the other, by an exception and from outside in turn, at each SIGUSR2. */
-const faults = { env: { EVENKEEL_TEST_FAULTS: '1' } }
+import { start } from '../support/sidecar.ts'
 
 interface Parts {
   readonly top?: string
@@ -24,20 +22,13 @@ http {
 }`
 }
 
-async function replaced(sidecar: Sidecar, count: number): Promise<void> {
-  await eventually(`${count} are replaced`, async () => {
-    const text = await (await fetch(`${sidecar.admin}/metrics`)).text()
-    return text.includes('evenkeel_threads 4\n') && text.includes(`replaced_total ${count}\n`)
-  })
-}
-
 test('what threads held of a group that a reload has removed is given back when they die', async () => {
   await using a = await backend(({ gone }) => gone.then(() => {}))
   await using b = await backend({ body: 'b' })
   const groups = `upstream u { server ${b.address}; }`
   const old = `upstream old { keepalive 0; server ${a.address}; }`
   const location = 'location /old { proxy_pass http://old; }'
-  await using sidecar = await start(config({ groups: groups + old, server: location }), faults)
+  await using sidecar = await start(config({ groups: groups + old, server: location }), mortal)
   const clients = await Promise.all(Array.from({ length: 12 }, () => dial(sidecar.port)))
   const replies = clients.map((client) => client.ask('/old').catch(() => undefined))
   await eventually('all are under way', () => a.requests.length === clients.length)
@@ -55,7 +46,7 @@ test('what threads held of a group that a reload has removed is given back when 
 
 test('a thread that dies when the listeners have closed is not replaced, and nobody is let in', async () => {
   await using a = await backend({ after: 2500, body: 'a' })
-  await using sidecar = await start(config({ groups: `upstream u { server ${a.address}; }` }), faults)
+  await using sidecar = await start(config({ groups: `upstream u { server ${a.address}; }` }), mortal)
   const clients = await Promise.all(Array.from({ length: 16 }, () => dial(sidecar.port)))
   const replies = clients.map((client) => client.ask('/').then(({ status }) => status, String))
   await eventually('all are under way', () => a.requests.length === clients.length)
@@ -82,7 +73,7 @@ test('a thread that dies before the listeners close is replaced by one that drai
     top: 'drain_delay 60s; drain_timeout 60s;',
     groups: `upstream u { server ${a.address}; }`,
   })
-  await using sidecar = await start(text, faults)
+  await using sidecar = await start(text, mortal)
   sidecar.signal('SIGTERM')
   await sidecar.logged(/draining/)
   for (let count = 1; count <= 4; count++) {
@@ -102,7 +93,7 @@ test('a reload waits for a thread that has only just begun', async () => {
   await using a = await backend({ body: 'a' })
   await using b = await backend({ body: 'b' })
   const texts = [a, b].map(({ address }) => config({ groups: `upstream u { server ${address}; }` }))
-  await using sidecar = await start(texts[0]!, faults)
+  await using sidecar = await start(texts[0]!, mortal)
   for (let count = 1; count <= 4; count++) {
     sidecar.signal('SIGUSR2')
     await sleep(40 * count)
@@ -122,7 +113,7 @@ test('a reload waits for a thread that has only just begun', async () => {
 test('the program goes on when all its threads die at once, with nobody else to keep it alive', async () => {
   await using a = await backend({ body: 'a' })
   const text = config({ top: '\nadmin off;', groups: `upstream u { server ${a.address}; }` })
-  await using sidecar = await start(text, faults)
+  await using sidecar = await start(text, mortal)
   for (let i = 0; i < 4; i++) {
     sidecar.signal('SIGUSR2')
     await sleep(15)

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { monotonic } from '../../../feedback/clock.ts'
 import { Fleet } from '../../../feedback/fleet/fleet.ts'
 import { holdConn } from '../../../feedback/held.ts'
 import type { Upstream } from '../../../feedback/upstream.ts'
+import { fleetEnv, fleetOptions } from '../../support/fleet-options.ts'
 import { group } from '../../support/peers.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { until } from '../../support/until.ts'
@@ -16,35 +16,7 @@ before(async () => {
 after(() => server.stop())
 
 function fleetOf(name: string): Fleet {
-  return new Fleet(
-    {
-      urls: [server.url],
-      group: 'app',
-      name,
-      prefix: 'evenkeel',
-      interval: 50,
-      ttl: 1000,
-      timeout: 1000,
-      sentinel: undefined,
-      cluster: false,
-      user: undefined,
-      password: undefined,
-      ca: undefined,
-      cert: undefined,
-      key: undefined,
-      required: false,
-    },
-    {
-      now: monotonic,
-      wall: Date.now,
-      random: Math.random,
-      after(ms, run) {
-        const timer = setTimeout(run, ms).unref()
-        return () => clearTimeout(timer)
-      },
-      say() {},
-    },
-  )
+  return new Fleet(fleetOptions(server, { name }), fleetEnv())
 }
 
 let groups = 0

@@ -13,25 +13,14 @@ import type {
 } from '../../../sidecar/admin/facts.ts'
 import type { ResolverFacts } from '../../../sidecar/admin/resolver-facts.ts'
 import type { RuntimeFacts } from '../../../sidecar/admin/runtime-facts.ts'
+import { serverDefaults } from '../../support/peers.ts'
 
 /** 2026-11-30T01:54:49.728Z */
 export const wall = 1_796_003_689_728
 /** The clock of all facts stands here. */
 export const now = 1_000_000
 
-const defaults: ServerOptions = {
-  weight: 1,
-  max_conns: 0,
-  max_conns_scope: 'instance',
-  max_fails: 1,
-  fail_timeout: 10_000,
-  slow_start: 0,
-  backup: false,
-  down: false,
-  drain: false,
-  track: 'stable',
-  sid: '00c23eedc13f75dbfcb6587bda3741b8',
-}
+const defaults: ServerOptions = { ...serverDefaults, sid: '00c23eedc13f75dbfcb6587bda3741b8' }
 
 /** A peer in a zone, named like its address. */
 export function peer(zone: Zone, name: string, options: Partial<ServerOptions> = {}): Peer {

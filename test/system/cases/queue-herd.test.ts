@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { backend, type Script } from '../../support/backend.ts'
 import { Checked } from '../../support/checked.ts'
 import { ask, dial } from '../../support/client.ts'
+import { mortal } from '../../support/dying-threads.ts'
 import { eventually, lab, spread } from '../../support/invariants.ts'
 import { queueStatus, wait } from '../../support/queued.ts'
 import { start } from '../../support/sidecar.ts'
@@ -139,7 +140,7 @@ test('those that wait in one thread go on when another one dies', async () => {
     `worker_processes 2; http { access_log off;
        upstream peers { zone peers 64k; server ${a.address} max_conns=4; queue 50; }
        server { listen 127.0.0.1:PORT; location / { proxy_pass http://peers; } } }`,
-    { env: { EVENKEEL_TEST_FAULTS: '1' } },
+    mortal,
   )
   const clients = await Promise.all(Array.from({ length: 40 }, () => dial(sidecar.port)))
   const replies = clients.map((client, i) => client.ask(`/${i}`).then(({ status }) => status, String))

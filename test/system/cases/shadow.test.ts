@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Backends, backends } from '../../support/backend.ts'
 import { dial } from '../../support/client.ts'
+import { dieInTurn, mortal } from '../../support/dying-threads.ts'
 import { eventually } from '../../support/invariants.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { SteadyLoad } from '../../support/steady-load.ts'
@@ -120,19 +121,8 @@ test('a shadow of several threads loses nothing over reloads, and holds nothing 
 test('threads that die leave nothing in a shadow', async () => {
   await using three = await backends([3, 6, 9].map((after) => ({ body: 'x', after })))
   const text = config(`${servers(three)} shadow least_conn;`, 'worker_processes 4;')
-  await using sidecar = await start(text, { env: { EVENKEEL_TEST_FAULTS: '1' } })
-  for (let count = 1; count <= 4; count++) {
-    const clients = Array.from({ length: 12 }, async () => {
-      using client = await dial(sidecar.port)
-      for (let i = 0; i < 20; i++) await client.ask('/')
-    })
-    sidecar.signal('SIGUSR2')
-    await Promise.allSettled(clients)
-    await eventually(`${count} are replaced`, async () => {
-      const page = await (await fetch(`${sidecar.admin}/metrics`)).text()
-      return page.includes('evenkeel_threads 4\n') && page.includes(`replaced_total ${count}\n`)
-    })
-  }
+  await using sidecar = await start(text, mortal)
+  await dieInTurn(sidecar)
   await eventually('nothing is held', () => holdsNothing(sidecar, 3))
   await many(sidecar.port, 60)
   await eventually('nothing is held', () => holdsNothing(sidecar, 3))

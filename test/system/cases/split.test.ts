@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Backend, type Backends, backends } from '../../support/backend.ts'
 import { ask, dial } from '../../support/client.ts'
+import { dieInTurn, mortal } from '../../support/dying-threads.ts'
 import { eventually } from '../../support/invariants.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { SteadyLoad } from '../../support/steady-load.ts'
@@ -236,20 +237,8 @@ test('threads that die take no part of a split with them', async () => {
     top: 'worker_processes 4;',
     http: 'access_log off;',
   })
-  await using sidecar = await start(text, { env: { EVENKEEL_TEST_FAULTS: '1' } })
-  for (let count = 1; count <= 4; count++) {
-    const clients = Array.from({ length: 12 }, async () => {
-      using client = await dial(sidecar.port)
-      for (let i = 0; i < 20; i++) await client.ask('/')
-    })
-    sidecar.signal('SIGUSR2')
-    // Connections of the thread that died are gone.
-    await Promise.allSettled(clients)
-    await eventually(`${count} are replaced`, async () => {
-      const page = await (await fetch(`${sidecar.admin}/metrics`)).text()
-      return page.includes('evenkeel_threads 4\n') && page.includes(`replaced_total ${count}\n`)
-    })
-  }
+  await using sidecar = await start(text, mortal)
+  await dieInTurn(sidecar)
   await eventually('nothing is in progress', async () =>
     Object.values(await metric(sidecar, 'peer_in_flight')).every((count) => count === 0),
   )

@@ -5,6 +5,7 @@ import type { Browser } from 'playwright-core'
 import { backend } from '../../support/backend.ts'
 import { clean, soon, visit } from '../../support/browser.ts'
 import { launchChromium } from '../../support/chromium.ts'
+import { mortal } from '../../support/dying-threads.ts'
 import { eventually } from '../../support/invariants.ts'
 import { start } from '../../support/sidecar.ts'
 
@@ -86,7 +87,7 @@ test('the list holds still while it is paused or read, and says how many are new
 
 test('with threads the attempts of all are listed, of one that took the place of a dead one too', async () => {
   await using good = await backend({ body: 'good' })
-  await using sidecar = await start(config([good.address], 2), { env: { EVENKEEL_TEST_FAULTS: '1' } })
+  await using sidecar = await start(config([good.address], 2), mortal)
   const watched = await visit(browser, sidecar.admin)
   const lines = watched.page.locator('.attempt')
   /** Asks on connections of their own, which the kernel spreads over the threads. */

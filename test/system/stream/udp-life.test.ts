@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { mortal, replaced } from '../../support/dying-threads.ts'
 import { eventually } from '../../support/invariants.ts'
 import { start } from '../../support/sidecar.ts'
 import { askOnce, udpClient } from '../../support/udp-client.ts'
@@ -13,15 +14,12 @@ import { type UdpPeer, udpPeer } from '../../support/udp-peer.ts'
 
 test('when threads die their clients are served by others, and nothing stays counted', async () => {
   await using a = await udpPeer(named('A'))
-  await using sidecar = await start(udpConfig([a], quick), { env: { EVENKEEL_TEST_FAULTS: '1' } })
+  await using sidecar = await start(udpConfig([a], quick), mortal)
   const clients = await Promise.all(Array.from({ length: 12 }, () => udpClient(sidecar.port)))
   for (let deaths = 1; deaths <= 3; deaths++) {
     for (const client of clients) assert.equal(await client.ask('x'), 'Ax')
     sidecar.signal('SIGUSR2')
-    await eventually('it is replaced', async () => {
-      const text = await (await fetch(`${sidecar.admin}/metrics`)).text()
-      return text.includes('evenkeel_threads 2\n') && text.includes(`replaced_total ${deaths}\n`)
-    })
+    await replaced(sidecar, deaths, 2)
   }
   for (const client of clients) assert.equal(await client.ask('x'), 'Ax')
   for (const client of clients) await client[Symbol.asyncDispose]()
