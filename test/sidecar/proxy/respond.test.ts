@@ -1,30 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Call } from '../../../feedback/call.ts'
-import { Variables } from '../../../feedback/variables.ts'
-import { compileRedirect } from '../../../sidecar/proxy/redirect.ts'
+import { passedHead } from '../../../sidecar/proxy/answer-headers.ts'
 import {
-  addedHeaders,
   intercepted,
   type LocalAnswer,
   type LocalContent,
   localResponse,
-  passedHead,
 } from '../../../sidecar/proxy/respond.ts'
 import type { ErrorPage, Settings } from '../../../sidecar/proxy/route.ts'
-import { defaultSettings } from '../../../sidecar/proxy/settings.ts'
 import { callFor } from '../../support/call.ts'
+import { added, field, settings, variables } from '../../support/location-settings.ts'
 
-const variables = new Variables()
 const client = { host: 'front.example', serverPort: '8080' }
 
-const settings = (changed: Partial<Settings> = {}): Settings => ({ ...defaultSettings, ...changed })
-const added = (name: string, value: string, always = false) => ({
-  name,
-  lower: name.toLowerCase(),
-  value: variables.compile(value),
-  always,
-})
 const pages = (entries: Record<number, [to: string, status?: number | undefined]>): Settings =>
   settings({
     errorPages: new Map(
@@ -42,11 +30,6 @@ function response(status: number, content: LocalContent = {}, use = settings(), 
   assert.equal(answer.kind, 'response')
   // The assertion above says so.
   return answer as Response
-}
-
-function field(headers: readonly string[], name: string): string | undefined {
-  const at = headers.findIndex((text, i) => i % 2 === 0 && text.toLowerCase() === name)
-  return at < 0 ? undefined : headers[at + 1]
 }
 
 test('a failure has a small page with our name at its foot', () => {
@@ -171,17 +154,6 @@ test('a text of return has no error page', () => {
   assert.equal(response(404, { text: 'gone' }, pages({ 404: ['/x'] })).status, 404)
 })
 
-test('fields are added to good answers and redirects, to others only with always', () => {
-  const use = settings({
-    addHeaders: [added('X-A', 'a'), added('X-B', 'b', true), added('X-C', '$arg_none', true)],
-  })
-  const call = callFor('/')
-  assert.deepEqual(addedHeaders(call, use, 200), ['X-A', 'a', 'X-B', 'b'])
-  assert.deepEqual(addedHeaders(call, use, 307), ['X-A', 'a', 'X-B', 'b'])
-  assert.deepEqual(addedHeaders(call, use, 202), ['X-B', 'b'])
-  assert.deepEqual(addedHeaders(call, use, 502), ['X-B', 'b'])
-})
-
 test('added fields see the status that is sent, and cannot contradict the framing', () => {
   const use = settings({
     addHeaders: [added('X-Status', '$status', true), added('Content-Length', '5'), added('Connection', 'x')],
@@ -192,56 +164,10 @@ test('added fields see the status that is sent, and cannot contradict the framin
   assert.equal(field(headers, 'connection'), undefined)
 })
 
-test('a peer’s answer keeps its fields, and gets Server and Date where it has none to be passed', () => {
-  const own = passedHead(callFor('/'), settings(), 200, ['Server', 'peer', 'ETag', '"1"'])
-  assert.equal(own.headers.filter((text) => text === 'Server').length, 1)
-  assert.equal(field(own.headers, 'server'), 'peer')
-  const use = settings({ addHeaders: [added('ETag', '"2"')] })
-  assert.deepEqual(passedHead(callFor('/'), use, 200, ['etag', '"1"', 'Date', 'x', 'X', '1']).headers, [
-    'Server',
-    'evenkeel',
-    'Date',
-    'x',
-    'X',
-    '1',
-    'ETag',
-    '"2"',
-  ])
-})
-
-test('a peer’s redirect is rewritten', () => {
-  const redirect = compileRedirect([
-    { kind: 'prefix', from: variables.compile('http://backend/'), to: variables.compile('/') },
-  ])
-  const { headers } = passedHead(callFor('/', client), settings({ redirect }), 302, [
-    'location',
-    'http://backend/x',
-  ])
-  assert.equal(field(headers, 'location'), 'http://front.example:8080/x')
-})
-
-test('switching protocols is not overridden by an error page', () => {
-  assert.equal(passedHead(callFor('/', { statusOverride: 200 }), settings(), 101, []).status, 101)
-})
-
 test('answers of peers are replaced only from 300 on, where asked, and where there is a page', () => {
   const use = { ...pages({ 404: ['/x'], 200: ['/y'] }), interceptErrors: true }
   assert.ok(intercepted(use, 404))
   assert.ok(!intercepted(use, 503))
   assert.ok(!intercepted(use, 200))
   assert.ok(!intercepted({ ...use, interceptErrors: false }, 404))
-})
-
-test('the explaining field tells attempts, outcomes and reasons', () => {
-  const attempt = (fields: object) => ({ address: 'a:1', pick: 'round_robin', ...fields })
-  const call = callFor('/')
-  // Only what the field reads of attempts.
-  call.attempts.push(
-    attempt({ status: 502, reason: 'refused' }) as unknown as Call['attempts'][number],
-    attempt({ address: 'b:2', peerStatus: 200, pick: 'explored' }) as unknown as Call['attempts'][number],
-  )
-  assert.deepEqual(addedHeaders(call, settings({ explainHeader: 'X-Explain' }), 200), [
-    'X-Explain',
-    'a:1 502 refused (round_robin), b:2 200 (explored)',
-  ])
 })
