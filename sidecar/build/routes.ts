@@ -10,6 +10,7 @@ import {
   proxyAddress,
 } from '../config/address.ts'
 import type * as model from '../config/model.ts'
+import type { IfBlock } from '../config/rewrite-model.ts'
 import { sizeBytes, timeMs } from '../config/units.ts'
 import { type LocationEntry, Locations } from '../proxy/locations.ts'
 import type { PeerGroup } from '../proxy/pools.ts'
@@ -278,7 +279,7 @@ interface Pass {
   parse(text: string): ProxyAddress
 }
 
-function passOf(block: model.LocationBlock | model.IfBlock): Pass | undefined {
+function passOf(block: model.LocationBlock | IfBlock): Pass | undefined {
   const { proxy_pass: url, grpc_pass: address } = block
   if (url !== undefined) return { url, grpc: false, parse: proxyAddress }
   return address === undefined ? undefined : { url: address, grpc: true, parse: grpcAddress }

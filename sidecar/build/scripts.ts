@@ -2,6 +2,7 @@ import type { Call } from '../../feedback/call.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import { locationKey } from '../config/address.ts'
 import type * as model from '../config/model.ts'
+import type * as rewrites from '../config/rewrite-model.ts'
 import type { Route, Step } from '../proxy/route.ts'
 import { type Condition, compileScript, quotedText, rewriting, type ScriptStep } from '../proxy/script.ts'
 import { bytes, patternOf, Texts } from './texts.ts'
@@ -18,7 +19,7 @@ export function declareNames(http: model.HttpBlock, variables: Variables): void 
     if (found) texts.declare(found.source)
   }
   const level = (
-    block: model.Settings & { readonly rewrites?: readonly model.RewriteStep[] },
+    block: model.Settings & { readonly rewrites?: readonly rewrites.RewriteStep[] },
     condition: readonly string[] = [],
   ) => {
     if (block.proxy_redirect !== 'off') {
@@ -64,19 +65,19 @@ export class ScriptBuilder {
   }
 
   /** At the server's level an `if` has steps alone. */
-  server(steps: readonly model.RewriteStep[]): ((call: Call) => Step) | undefined {
+  server(steps: readonly rewrites.RewriteStep[]): ((call: Call) => Step) | undefined {
     return compileScript(steps.map((step) => this.#step(step, () => undefined)))
   }
 
   /** @param route makes the route of an `if` */
   location(
-    steps: readonly model.RewriteStep[],
-    route: (block: model.IfBlock) => Route,
+    steps: readonly rewrites.RewriteStep[],
+    route: (block: rewrites.IfBlock) => Route,
   ): ((call: Call) => Step) | undefined {
     return compileScript(steps.map((step) => this.#step(step, route)))
   }
 
-  #step(step: model.RewriteStep, route: (block: model.IfBlock) => Route | undefined): ScriptStep {
+  #step(step: rewrites.RewriteStep, route: (block: rewrites.IfBlock) => Route | undefined): ScriptStep {
     const { variables, compile } = this.#texts
     if ('set' in step) {
       const { variable, value } = step.set
@@ -107,7 +108,7 @@ export class ScriptBuilder {
     return { kind: 'break' }
   }
 
-  #condition({ variable, operator, value = '' }: model.Condition): Condition {
+  #condition({ variable, operator, value = '' }: rewrites.Condition): Condition {
     const subject = this.#texts.compile(bytes(variable))
     if (operator === undefined) return { kind: 'set', subject }
     const negative = operator.startsWith('!')

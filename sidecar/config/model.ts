@@ -1,4 +1,6 @@
 import { retryKinds } from '../../feedback/policy.ts'
+import type { FleetLine } from './fleet-model.ts'
+import type { RewriteStep } from './rewrite-model.ts'
 import type { StreamBlock } from './stream-model.ts'
 import type { GrpcSettings, Http2Settings, TlsPeerSettings, TlsServerSettings } from './tls-model.ts'
 import type { Resolving, UpstreamBlock } from './upstream-model.ts'
@@ -36,33 +38,6 @@ export interface AdminListen {
   /** `host:port`, `[v6]:port` or `unix:/path`; see address.ts. */
   readonly address: string
   readonly readonly?: true
-}
-
-/** Where instances share what they see. What is absent is filled in at build; see fleet-options.ts. */
-export interface FleetLine {
-  /** At least one; all `redis://`, or all `rediss://`. They may hold passwords. */
-  readonly urls: readonly string[]
-  /** `default` where absent. */
-  readonly group?: string
-  readonly interval?: string
-  /** At least three times `interval`. */
-  readonly ttl?: string
-  /** Host name and process id where absent. */
-  readonly name?: string
-  /** `evenkeel` where absent. */
-  readonly prefix?: string
-  /** Name of the master; the URLs are then those of sentinels. */
-  readonly sentinel?: string
-  readonly cluster?: true
-  readonly user?: string
-  /** A file relative to the prefix, as the three below. */
-  readonly password_file?: string
-  readonly ca?: string
-  /** Stands together with `key`. */
-  readonly cert?: string
-  readonly key?: string
-  readonly timeout?: string
-  readonly required?: true
 }
 
 export const logLevels = ['debug', 'info', 'notice', 'warn', 'error', 'crit', 'alert', 'emerg'] as const
@@ -304,45 +279,4 @@ export interface ProbeLine {
   readonly send?: string
   /** Of type `backlog`. */
   readonly limit?: number
-}
-
-/** `set`, `if`, `rewrite`, `return` and `break` in the order written. */
-export type RewriteStep =
-  | { readonly set: { readonly variable: string; readonly value: string } }
-  | { readonly rewrite: Rewrite }
-  | { readonly return: Return }
-  | { readonly break: true }
-  | IfBlock
-
-export interface Rewrite {
-  readonly regex: string
-  /** May have variables and captures. */
-  readonly replacement: string
-  readonly flag?: 'last' | 'break' | 'redirect' | 'permanent'
-}
-
-export interface Return {
-  /** 0 to 999. */
-  readonly code: number
-  /** Body, or the URL for 301, 302, 303, 307 and 308. May have variables. */
-  readonly text?: string
-}
-
-/** Settings that stand inside of an `if`; all others are the surrounding level's. */
-export interface IfBlock extends Pick<Settings, 'add_header' | 'error_page' | 'access_log'> {
-  readonly if: Condition
-  readonly rewrites?: readonly Exclude<RewriteStep, IfBlock>[]
-  readonly proxy_pass?: string
-  readonly grpc_pass?: string
-}
-
-export const conditionOperators = ['=', '!=', '~', '~*', '!~', '!~*'] as const
-
-export interface Condition {
-  /** With its `$`. */
-  readonly variable: string
-  /** Absent: true when the variable is neither empty nor `0`. */
-  readonly operator?: (typeof conditionOperators)[number]
-  /** Text or regular expression to compare with; stands together with `operator`. */
-  readonly value?: string
 }

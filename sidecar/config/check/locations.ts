@@ -1,7 +1,8 @@
 import { grpcAddress, hasVariables, type LocationKey, locationKey, proxyAddress } from '../address.ts'
-import type { AccessLogLine, HttpBlock, IfBlock, LocationBlock, RewriteStep, ServerBlock } from '../model.ts'
+import type { AccessLogLine, HttpBlock, LocationBlock, ServerBlock } from '../model.ts'
 import { fail } from '../place.ts'
 import type { Reading } from '../reading.ts'
+import type { IfBlock, RewriteStep } from '../rewrite-model.ts'
 
 /** Formats that are there without a `log_format`. */
 const builtinFormats = ['combined', 'json'] as const

@@ -1,7 +1,8 @@
 import { grpcAddress, hasVariables, proxyAddress } from '../address.ts'
-import type { HttpBlock, IfBlock, LocationBlock, RewriteStep, ServerBlock, Settings } from '../model.ts'
+import type { HttpBlock, LocationBlock, ServerBlock, Settings } from '../model.ts'
 import { fail } from '../place.ts'
 import type { Reading } from '../reading.ts'
+import type { IfBlock, RewriteStep } from '../rewrite-model.ts'
 import type { StreamBlock } from '../stream-model.ts'
 import type { TlsPeerSettings } from '../tls-model.ts'
 

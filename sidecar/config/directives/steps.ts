@@ -1,7 +1,7 @@
 import { Type } from '../../../feedback/schema-type.ts'
 import { type Context, directive } from '../directive.ts'
 import { checkPattern, Fault } from '../fault.ts'
-import { conditionOperators } from '../model.ts'
+import { conditionOperators } from '../rewrite-model.ts'
 import { integer, line, text, variable, word } from '../schema.ts'
 
 const everywhere: readonly Context[] = ['server', 'location', 'if', 'server if']
