@@ -202,7 +202,7 @@ class Run {
     const head = `${this.#head.text}${tracing?.attempt(call, attempt, this.#head) ?? ''}\r\n`
     const { pool } = this.#group
     const keeps = !fresh && !settings.http2Peer
-    if (keeps && !safe.has(call.method) && pool.rested(peer, attempt.startedAt, trial.lane) >= longRest) {
+    if (!fresh && !safe.has(call.method) && rested(pool, trial, settings.http2Peer) >= longRest) {
       // Its peer may have closed it: what should not be sent twice is sent once that would be known.
       await new Promise<void>((resolve) => afterReading(resolve))
       if (this.#exchange.gone && !settings.ignoreClientAbort) return clientLeft
@@ -313,4 +313,10 @@ class Run {
     if (denial === 'queue_timeout') return `waited ${this.#exchange.call.queueMs?.toFixed(0)} ms in the queue`
     return this.#selection.denialDetail
   }
+}
+
+/** How long the connection has rested that a try would be made on, milliseconds; 0 where there is none. */
+function rested(pool: PeerGroup['pool'], { lane, attempt }: Try, http2: boolean): number {
+  const { peer, startedAt } = attempt
+  return http2 ? pool.sessions.rested(lane ?? peer!.name, startedAt) : pool.rested(peer!, startedAt, lane)
 }

@@ -83,6 +83,8 @@ export class PeerSession implements StreamHome {
     socket.once('close', () => {
       this.#lost = true
     })
+    // It takes a turn of the loop or two until the connection is closed for that.
+    socket.once('end', () => this.#close())
     this.#lifetime = new Http2Lifetime(socket)
     const session = connect(`${scheme}://peer`, {
       createConnection: () => socket,

@@ -71,6 +71,12 @@ export class PeerSessions implements SessionHolder {
     return undefined
   }
 
+  /** How long the session has rested that `take` would give a place on, milliseconds; 0 where there is none, or in use. */
+  rested(lane: string, now: number): number {
+    const session = this.#lanes.get(lane)?.sessions.find(({ open }) => open)
+    return session === undefined || session.streams > 0 ? 0 : now - session.restedAt
+  }
+
   /**
    * Opens a session, or waits for one that is being opened.
    * @param done called once, with a stream or with what went wrong; never after `cancel`

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { after, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createServer } from 'node:tls'
 import { Issuer } from '../../support/authority.ts'
-import { ask } from '../../support/client.ts'
+import { ask, Client, dial } from '../../support/client.ts'
 import { framePeer } from '../../support/frame-peer.ts'
 import { endHeaders, endStream, fields, frame } from '../../support/http2-frames.ts'
 import { start } from '../../support/sidecar.ts'
@@ -38,6 +39,26 @@ test('a peer that ends its side after the handshake is not waited for', async ()
   } finally {
     server.close()
   }
+})
+
+test('what should not be sent twice is not sent on a connection that was just closed at rest', async () => {
+  await using peer = await framePeer((connection, { type, flags, stream }) => {
+    if ((type === 'headers' || type === 'data') && (flags & endStream) !== 0)
+      connection.send(frame('headers', endHeaders | endStream, stream, fields({ ':status': '200' })))
+  })
+  await using it = await start(configuration(peer.port).replace('https:', 'http:'))
+  using client = await dial(it.port)
+  assert.equal((await client.ask('/')).status, 200)
+  // So long that it may have been closed for its rest.
+  await sleep(700)
+  it.process.kill('SIGSTOP')
+  await client.write(Client.bytes('/', { method: 'POST', body: 'x' }))
+  peer.connections[0]!.socket.end()
+  // Both have come before the program goes on.
+  await sleep(50)
+  it.process.kill('SIGCONT')
+  assert.equal((await client.reply()).header('x-why'), `${peer.address} 200 (single)`)
+  assert.equal(peer.connections.length, 2)
 })
 
 test('a connection that its peer has ended its side of is closed, at rest and in use', async () => {
