@@ -1,9 +1,10 @@
 import type { Call } from './call.ts'
-import { ewma, staleness } from './ewma.ts'
+import { ewma } from './ewma.ts'
 import { endWait, holdWait } from './held.ts'
 import { type Lesson, lessonOf, measuredAtConnect, measuredAtHeader } from './lesson.ts'
 import type { Attempt } from './outcome.ts'
 import type { Peer } from './peer.ts'
+import { longestRecord, remains } from './remains.ts'
 import { ignore, keepReport } from './report.ts'
 import { setShare, totalShare, walkLimit } from './share-tree.ts'
 import { isCurrent } from './signal.ts'
@@ -16,62 +17,6 @@ import type { Zone } from './zone.ts'
  * themselves, and `waiting` and `startSum` tell how long those that wait have waited. Nothing here does anything for
  * a group whose method learns nothing.
  */
-
-/**
- * How much of the rate of success stays at most. A high factor makes the average of times calm, but a peer that fails
- * everything at once, and fast, must lose its share in some ten answers and not in fifty.
- */
-const longestRecord = 0.9
-
-/**
- * Takes in what others have seen of a peer: of their answers, which say as much as one's own, how many succeeded.
- * Times are not taken: what all instances hold for the best peer is flooded by all of them at once. To be called with
- * the zone held.
- * @param answers how many, 1 or more
- * @param good successes among them
- */
-export function learnEvidence(upstream: Upstream, index: number, answers: number, good: number): void {
-  const { learning, zone } = upstream
-  if (learning === undefined || learning.plain || !isCurrent(upstream)) return
-  const stays = Math.min(learning.factor, longestRecord) ** answers
-  const { ok } = zone.peers
-  ok[index] = ok[index]! * stays + (good / answers) * (1 - stays)
-}
-
-/**
- * Gives a peer that has no average one to begin with. To be called with the zone held.
- * @param average milliseconds, above 0
- * @returns whether it had none
- */
-export function learnStart(upstream: Upstream, peer: Peer, average: number, now: number): boolean {
-  const { learning, zone } = upstream
-  const { index } = peer
-  if (learning === undefined || learning.plain || learning.value !== undefined || !isCurrent(upstream))
-    return false
-  const { avg, answeredAt, answersMark } = zone.peers
-  if (avg[index]! > 0) return false
-  avg[index] = average
-  answeredAt[index] = now
-  const cohort = upstream.cohort(peer)
-  answersMark[index] = cohort.answers
-  // The mean and the median of all move.
-  cohort.medianAt = 0
-  return true
-}
-
-/**
- * Takes in a value that others were told by a peer, newer than what is known of it here. To be called with the zone
- * held.
- * @param at when it was told, monotonic milliseconds
- */
-export function learnReport(upstream: Upstream, peer: Peer, value: number, at: number): void {
-  const { learning, zone } = upstream
-  if (learning?.value === undefined || !isCurrent(upstream)) return
-  const { reportAt, reportMark } = zone.peers
-  const { index } = peer
-  const keep = remains(upstream, peer, learning, reportAt[index]!, reportMark[index]!, at)
-  keepReport(upstream, peer, value, keep, learning.value.expire, at)
-}
 
 /** An attempt has been reserved: it waits now for the event that is measured. */
 export function learnBegin(attempt: Attempt, now: number): void {
@@ -260,27 +205,6 @@ function answered(
   answersMark[index] = answers
   cohort.answers = answers
   return keep
-}
-
-/**
- * How much of an old average stays beside a new number, 0 to 1: after a gap the new one counts for more.
- * @param at when the average was last renewed; 0 never
- * @param mark the cohort's count of answers at that moment
- * @param until the end of the gap; before `at` there was none
- */
-function remains(
-  upstream: Upstream,
-  peer: Peer,
-  { factor, decay }: Learning,
-  at: number,
-  mark: number,
-  until: number,
-): number {
-  if (decay === 0 || at === 0) return factor
-  const cohort = upstream.cohort(peer)
-  const list = peer.options.backup ? cohort.backups : cohort.peers
-  const since = cohort.answers - mark
-  return Math.min(factor, Math.exp(-staleness((until - at) / decay, since / (100 * list.length))))
 }
 
 /**

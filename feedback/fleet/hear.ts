@@ -1,5 +1,5 @@
 import { setAside } from '../health.ts'
-import { learnEvidence, learnReport, learnStart } from '../learn.ts'
+import { learnEvidence, learnReport, learnStart } from '../learn-told.ts'
 import type { Upstream } from '../upstream.ts'
 import type { Entry } from './gather.ts'
 import type { PeerRecord, Update } from './told.ts'
