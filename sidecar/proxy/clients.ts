@@ -106,10 +106,7 @@ export class Clients implements Host, Reception<ListenSpec> {
         if (rest) socket.unshift(rest)
       },
       ungreeted: (why) => this.handler.malformed(ungreeted(address, serial), place.spec.settings, why),
-      closed: () => {
-        this.#greetings.delete(greeting)
-        this.#closed()
-      },
+      closed: () => this.#lost(greeting),
     })
     this.#greetings.set(greeting, place)
   }
@@ -129,10 +126,7 @@ export class Clients implements Host, Reception<ListenSpec> {
         socket.unshift(first)
       },
       failed: (why) => this.handler.unsecured(ungreeted(start.address, serial), why),
-      closed: () => {
-        this.#greetings.delete(handshake)
-        this.#closed()
-      },
+      closed: () => this.#lost(handshake),
     })
     this.#greetings.set(handshake, place)
   }
@@ -152,10 +146,7 @@ export class Clients implements Host, Reception<ListenSpec> {
         this.#clients.add(new Client(socket, serial, place, this, start))
         socket.unshift(first)
       },
-      closed: () => {
-        this.#greetings.delete(preface)
-        this.#closed()
-      },
+      closed: () => this.#lost(preface),
     })
     this.#greetings.set(preface, place)
   }
@@ -177,6 +168,12 @@ export class Clients implements Host, Reception<ListenSpec> {
       this.#leaving.delete(key)
       if (!stays) this.handler.closed(key)
     }
+  }
+
+  /** It has closed before it could be served. */
+  #lost(greeting: FirstBytes | Handshake): void {
+    this.#greetings.delete(greeting)
+    this.#closed()
   }
 
   #closed(): void {
