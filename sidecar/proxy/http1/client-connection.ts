@@ -306,8 +306,10 @@ export class ClientConnection implements Carrier {
   #closed(): void {
     this.#dropping = true
     this.#reader.clear()
-    this.#request?.abort()
+    const request = this.#request
+    // That the client has left comes first: it is why its body breaks off.
     this.#response?.close()
+    request?.abort()
     this.#events.closed()
   }
 }

@@ -124,8 +124,9 @@ export class Stream implements Carrier {
   }
 
   #end(): void {
-    this.request.abort()
+    // That it has left comes first: it is why its body breaks off.
     this.response.close()
+    this.request.abort()
   }
 }
 
