@@ -35,7 +35,7 @@ const longestBinary = 4096
 export function readProxyHeader(bytes: Buffer): ProxyHeader | ProxyFault | undefined {
   if (begins(bytes, word)) return bytes.length < word.length ? undefined : readLine(bytes)
   if (begins(bytes, signature)) return bytes.length < 16 ? undefined : readBinary(bytes)
-  return { fault: 'broken PROXY header' }
+  return { fault: 'broken header' }
 }
 
 /** Whether the bytes begin so, as far as there are any. */
@@ -46,7 +46,7 @@ function begins(bytes: Buffer, wanted: Buffer): boolean {
 
 function readLine(bytes: Buffer): ProxyHeader | ProxyFault | undefined {
   const end = bytes.subarray(0, longestLine).indexOf('\r\n')
-  if (end < 0) return bytes.length < longestLine ? undefined : { fault: 'PROXY header too long' }
+  if (end < 0) return bytes.length < longestLine ? undefined : { fault: 'header too long' }
   const line = bytes.toString('latin1', 0, end)
   const length = end + 2
   if (/^PROXY UNKNOWN(?: [^\r\n]*)?$/.test(line)) return { addresses: undefined, length }
@@ -56,7 +56,7 @@ function readLine(bytes: Buffer): ProxyHeader | ProxyFault | undefined {
   // The zone of a link is no part of an address that is worth anything elsewhere.
   const zoned = from.includes('%') || to.includes('%')
   if (family === undefined || !is(from) || !is(to) || zoned || +fromPort > 65_535 || +toPort > 65_535) {
-    return { fault: 'broken PROXY header' }
+    return { fault: 'broken header' }
   }
   return { addresses: addressesOf(from, +fromPort, to, +toPort), length }
 }
@@ -65,16 +65,16 @@ function readBinary(bytes: Buffer): ProxyHeader | ProxyFault | undefined {
   const [version, command] = nibbles(bytes[12]!)
   const [family, transport] = nibbles(bytes[13]!)
   const length = 16 + bytes.readUInt16BE(14)
-  if (version !== 2) return { fault: `unknown PROXY protocol version ${version}` }
-  if (command > 1) return { fault: `unknown PROXY protocol command ${command}` }
-  if (length > longestBinary) return { fault: 'PROXY header too long' }
+  if (version !== 2) return { fault: `unknown version ${version}` }
+  if (command > 1) return { fault: `unknown command ${command}` }
+  if (length > longestBinary) return { fault: 'header too long' }
   if (bytes.length < length) return undefined
   // Of a health check of the sender's own, and of families and transports without such addresses, nothing is taken.
   if (command === 0 || transport !== 1 || (family !== 1 && family !== 2)) {
     return { addresses: undefined, length }
   }
   const size = family === 1 ? 4 : 16
-  if (length < 16 + 2 * size + 4) return { fault: 'broken PROXY header' }
+  if (length < 16 + 2 * size + 4) return { fault: 'broken header' }
   const text = (at: number) => addressText(bytes.subarray(at, at + size))
   const ports = 16 + 2 * size
   return {

@@ -105,7 +105,8 @@ export class Clients implements Host, Reception<ListenSpec> {
         else this.#clients.add(new Client(socket, serial, place, this, start))
         if (rest) socket.unshift(rest)
       },
-      ungreeted: (why) => this.handler.malformed(ungreeted(address, serial), place.spec.settings, why),
+      ungreeted: (why, broken) =>
+        this.handler.malformed(ungreeted(address, serial), place.spec.settings, why, broken),
       closed: () => this.#lost(greeting),
     })
     this.#greetings.set(greeting, place)

@@ -7,8 +7,12 @@ import { readProxyHeader } from '../net/proxy-protocol.ts'
 export interface Greeted {
   /** @param addresses undefined where the header says nothing of them; @param rest what came after it */
   greeted(addresses: ProxiedAddresses | undefined, rest: Buffer | undefined): void
-  /** It is none, or has not come. @param why for the error log */
-  ungreeted(why: string): void
+  /**
+   * It is none, or has not come.
+   * @param why for the error log
+   * @param broken whether something else came in its place: then whoever is in front may be set up wrongly
+   */
+  ungreeted(why: string, broken: boolean): void
   closed(): void
 }
 
@@ -25,7 +29,7 @@ export class Greeting extends FirstBytes {
     const header = readProxyHeader(first)
     if (header === undefined) return
     if ('fault' in header) {
-      this.#refuse(header.fault)
+      this.#refuse(`${header.fault} while reading PROXY protocol`, true)
       return
     }
     const { addresses, length } = header
@@ -41,8 +45,8 @@ export class Greeting extends FirstBytes {
     this.#refuse('connection closed in the middle of a PROXY header')
   }
 
-  #refuse(why: string): void {
-    this.#told.ungreeted(why)
+  #refuse(why: string, broken = false): void {
+    this.#told.ungreeted(why, broken)
     this.refuse()
   }
 }

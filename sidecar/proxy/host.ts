@@ -15,8 +15,9 @@ export interface Handler {
   /**
    * What came was no request: `call.status` says what it was answered.
    * @param why for the error log
+   * @param ours whether that is more than a client's affair, as where whoever is in front may be set up wrongly; default no
    */
-  malformed(call: Call, settings: Settings, why: string): void
+  malformed(call: Call, settings: Settings, why: string, ours?: boolean): void
   /** A connection has come to no request. @param why for the error log */
   unsecured(call: Call, why: string): void
   /** A connection breaks the rules of its protocol, and is closed. @param why for the error log */

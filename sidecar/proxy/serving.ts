@@ -81,8 +81,10 @@ export class Serving implements Handler {
     publishRequest(call)
   }
 
-  malformed(call: Call, settings: Settings, why: string): void {
-    this.#env.note(call, `client sent no request that can be served: ${why}`)
+  malformed(call: Call, settings: Settings, why: string, ours = false): void {
+    const text = `client sent no request that can be served: ${why}`
+    if (ours) this.#env.complain(call, text)
+    else this.#env.note(call, text)
     for (const zone of settings.statusZones) {
       zone.begin()
       zone.end(call)

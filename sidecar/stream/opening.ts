@@ -126,6 +126,10 @@ export class Opening implements SocketOwner, Welcomed {
     this.#whose.unfit(status, why)
   }
 
+  refused(status: number, why: string): void {
+    this.#whose.refused(status, why)
+  }
+
   expect(at: number): void {
     this.#whose.expect(at)
   }

@@ -20,6 +20,8 @@ export interface Welcomed {
   welcomed(client: Socket, early: Buffer | undefined): void
   /** It does not begin as it must. @param why for those who want to know of clients' mistakes */
   unfit(status: number, why: string): void
+  /** The same, where it is no affair of the client alone. */
+  refused(status: number, why: string): void
   /** Its connection has closed, which nobody else is told of. */
   closed(client: Socket): void
   /** There is another deadline. @param at monotonic milliseconds */
@@ -109,7 +111,8 @@ export class Welcome implements SocketOwner {
     const header = prelude.add(chunk)
     if (header === undefined) return
     if ('fault' in header) {
-      this.#whose.unfit(400, `client sent no PROXY header that can be read: ${header.fault}`)
+      // Whoever is in front may be set up wrongly: that is more than a client's affair.
+      this.#whose.refused(400, `${header.fault} while reading PROXY protocol`)
       return
     }
     const call = this.#call
