@@ -14,7 +14,11 @@ export interface ClientHello {
 /** What the first bytes of a connection are. */
 export type Opening =
   /** So far they could become a message that begins TLS. */
-  | { readonly kind: 'more' }
+  | {
+      readonly kind: 'more'
+      /** How many there have to be before anything else can be said of them. */
+      readonly bytes: number
+    }
   /** No TLS. */
   | { readonly kind: 'plain' }
   | { readonly kind: 'hello'; readonly hello: ClientHello }
@@ -26,16 +30,17 @@ const longestHello = 32_768
 /** Records that it may be cut into: each piece that comes is looked at from the beginning. */
 const mostRecords = 1000
 
-const more: Opening = { kind: 'more' }
-
 /** Looks at the first bytes of a connection (RFC 8446 section 5.1 and 4.1.2; TLS 1.2 begins in the same form). */
 export function opening(bytes: Buffer): Opening {
-  if (bytes.length === 0) return more
+  if (bytes.length === 0) return { kind: 'more', bytes: 1 }
   // A record of the handshake. Everything else is left to those who speak without TLS.
   if (bytes[0] !== 22) return { kind: 'plain' }
   if (bytes.length >= 2 && bytes[1] !== 3) return broken('unknown version of the record')
   const message = joined(bytes)
-  if (message === undefined) return bytes.length > longestHello ? broken('first message is too long') : more
+  if (typeof message === 'number') {
+    if (bytes.length > longestHello) return broken('first message is too long')
+    return { kind: 'more', bytes: Math.min(message, longestHello + 1) }
+  }
   if (typeof message === 'string') return broken(message)
   const hello = readHello(message)
   return hello === undefined ? broken('malformed first message') : { kind: 'hello', hello }
@@ -45,13 +50,17 @@ function broken(why: string): Opening {
   return { kind: 'broken', why }
 }
 
-/** The first message of the handshake, out of the records that it is cut into. @returns undefined: more has to come */
-function joined(bytes: Buffer): Buffer | string | undefined {
+/**
+ * The first message of the handshake, out of the records that it is cut into.
+ * @returns where more has to come, how many bytes there have to be at least
+ */
+function joined(bytes: Buffer): Buffer | string | number {
   const parts: Buffer[] = []
   /** Its first bytes: what it is, and how long the rest is. */
   const start: number[] = []
   let have = 0
-  for (let at = 0; at + 5 <= bytes.length; ) {
+  let at = 0
+  while (at + 5 <= bytes.length) {
     if (bytes[at] !== 22) return 'first message is broken off'
     const length = bytes.readUInt16BE(at + 3)
     if (length === 0 || length > 16_384) return 'impossible length of a record'
@@ -60,15 +69,18 @@ function joined(bytes: Buffer): Buffer | string | undefined {
     have += part.length
     for (let i = 0; i < part.length && start.length < 4; i++) start.push(part[i]!)
     if (start.length > 0 && start[0] !== 1) return 'first message is none that begins TLS'
+    let lacks = start.length === 0 ? 1 : 4 - start.length
     if (start.length === 4) {
       const wanted = 4 + start[1]! * 65_536 + start[2]! * 256 + start[3]!
       if (wanted > longestHello) return 'first message is too long'
       if (have >= wanted) return Buffer.concat(parts).subarray(4, wanted)
+      lacks = wanted - have
     }
-    if (part.length < length) return undefined
+    if (part.length < length) return bytes.length + Math.min(lacks, length - part.length)
     at += 5 + length
   }
-  return undefined
+  // What is wrong with the head of a record is seen as soon as it is there.
+  return bytes.length < 2 ? 2 : at + 5
 }
 
 function readHello(message: Buffer): ClientHello | undefined {

@@ -47,6 +47,9 @@ export class Handshake {
   readonly #told: HandshakeEvents
   readonly #since = monotonic()
   #first: Buffer[] = []
+  /** Bytes that have come, and how many have to before it is worth a look. */
+  #came = 0
+  #wanted = 0
   #hello: ClientHello | undefined
   #server: ShownServer | undefined
   #over = false
@@ -100,11 +103,15 @@ export class Handshake {
   readonly #data = (chunk: Buffer): void => {
     if (this.#over) return
     this.#first.push(chunk)
+    this.#came += chunk.length
+    // Whoever sends byte by byte is not to have all of it looked at each time.
+    if (this.#came < this.#wanted) return
     const first = this.#first.length === 1 ? chunk : Buffer.concat(this.#first)
     const found = opening(first)
     switch (found.kind) {
       case 'more':
         this.#first = [first]
+        this.#wanted = found.bytes
         return
       case 'plain':
         this.#over = true

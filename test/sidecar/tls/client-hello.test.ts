@@ -50,6 +50,42 @@ test('a message cut into many records is put together, unless they are too many'
   assert.equal(opening(cut(1)).kind, 'broken')
 })
 
+test('how many bytes there have to be is said, so that nobody has to look at each', () => {
+  const message = modern.subarray(5)
+  const cut = (size: number) => {
+    const records: Buffer[] = []
+    for (let at = 0; at < message.length; at += size) {
+      const part = message.subarray(at, at + size)
+      records.push(Buffer.from([22, 3, 1, part.length >> 8, part.length & 255]), part)
+    }
+    return Buffer.concat(records)
+  }
+  const looks = (bytes: Buffer) => {
+    let found = opening(bytes.subarray(0, 0))
+    let count = 1
+    for (let have = 0; found.kind === 'more' && have < bytes.length; ) {
+      const { bytes: wanted } = found
+      assert.ok(wanted > have, `${have} bytes`)
+      for (let length = have + 1; length < Math.min(wanted, bytes.length + 1); length++)
+        assert.equal(opening(bytes.subarray(0, length)).kind, 'more', `${length} of ${wanted} bytes`)
+      have = Math.min(wanted, bytes.length)
+      found = opening(bytes.subarray(0, have))
+      count += 1
+    }
+    return count
+  }
+  assert.ok(looks(modern) < 8)
+  for (const size of [2, 3, 5, 100]) assert.ok(looks(cut(size)) < 8 + (2 * message.length) / size, `${size}`)
+  fc.assert(
+    fc.property(fc.integer({ min: 2, max: 200 }), fc.nat(3000), fc.nat(255), (size, at, byte) => {
+      const bytes = cut(size)
+      bytes[at % Math.min(40, bytes.length)] = byte
+      looks(bytes)
+    }),
+    { numRuns: 30 },
+  )
+})
+
 test('what begins otherwise is no TLS', () => {
   assert.equal(opening(Buffer.from('GET / HTTP/1.1\r\n')).kind, 'plain')
   assert.equal(opening(Buffer.from([0x80, 0x2e, 1, 0, 2])).kind, 'plain')
