@@ -41,6 +41,7 @@ export function checkUpstreams(block: Groups, reading: Reading): void {
   for (const [name, upstream] of Object.entries(block.upstreams ?? {})) {
     checkParams(upstream, reading)
     checkServers(name, upstream, reading)
+    checkSticky(name, upstream, reading)
     checkRing(name, upstream, reading)
     checkSplit(name, upstream, reading)
     checkShadow(name, upstream, reading)
@@ -59,6 +60,20 @@ function checkServers(name: string, upstream: UpstreamBlock, reading: Reading): 
   }
   if (servers.length === 0) fail(place, 'no servers are inside upstream')
   if (servers.every((server) => server.backup)) fail(place, `no servers in upstream "${name}"`)
+}
+
+/** What only sessions that are bound to peers have a use for is no mistake without them, and as a rule not what was meant. */
+function checkSticky(name: string, upstream: UpstreamBlock, reading: Reading): void {
+  if (upstream.sticky !== undefined) return
+  for (const key of ['sticky_secret', 'sticky_strict'] as const) {
+    if (upstream[key] === undefined || upstream[key] === false) continue
+    reading.warn(placeOf(reading, upstream, key), `"${key}" has no effect without "sticky" in upstream "${name}"`)
+  }
+  for (const server of upstream.servers ?? []) {
+    if (server.drain !== true) continue
+    const text = `"drain" without "sticky" in upstream "${name}": the server gets nothing`
+    reading.warn(placeOf(reading, server, 'drain'), text)
+  }
 }
 
 /** The whole block counts: a method refuses a parameter wherever its own line stands. */
