@@ -67,7 +67,10 @@ function checkSticky(name: string, upstream: UpstreamBlock, reading: Reading): v
   if (upstream.sticky !== undefined) return
   for (const key of ['sticky_secret', 'sticky_strict'] as const) {
     if (upstream[key] === undefined || upstream[key] === false) continue
-    reading.warn(placeOf(reading, upstream, key), `"${key}" has no effect without "sticky" in upstream "${name}"`)
+    reading.warn(
+      placeOf(reading, upstream, key),
+      `"${key}" has no effect without "sticky" in upstream "${name}"`,
+    )
   }
   for (const server of upstream.servers ?? []) {
     if (server.drain !== true) continue
