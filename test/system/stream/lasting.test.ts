@@ -89,9 +89,12 @@ for (const threads of [1, 2]) {
     const clients = await opened(sidecar.port, 4)
     const from = performance.now()
     sidecar.signal('SIGTERM')
+    // Until it stops to listen some still come in.
+    let more = 0
     await until(() =>
       dial(sidecar.port).then(
         (client) => {
+          more += 1
           client.close()
           return false
         },
@@ -105,7 +108,8 @@ for (const threads of [1, 2]) {
     assert.ok(took >= 590, `${took} ms`)
     for (const client of clients) client.end()
     assert.deepEqual(await sidecar.exited, { code: 0, signal: null })
-    assert.equal(records(sidecar).filter(({ attempts }) => attempts[0]?.ending === 'ok').length, 4)
+    const good = records(sidecar).filter(({ attempts }) => attempts[0]?.ending === 'ok').length
+    assert.ok(good >= 4 && good <= 4 + more, `${good} of ${4 + more}`)
     await until(() => echo.open === 0)
   })
 }
