@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { type Bind, bind } from './bind.ts'
-import type { Sharing } from './sharing.ts'
+import { openNow, type Sharing } from './sharing.ts'
 
 /** An address as those see it who came there. */
 export interface Place<Spec extends Bind = Bind> {
@@ -149,13 +149,8 @@ export class Addresses<Spec extends Bind> {
     this.#reception.dropped()
   }
 
-  get #full(): boolean {
-    const { threads, tally } = this.#sharing
-    return (threads > 1 ? tally.all().open : this.#counts.open) >= this.#limit
-  }
-
   #came(open: Open<Spec>, socket: Socket): void {
-    if (this.#full) {
+    if (openNow(this.#sharing) >= this.#limit) {
       this.#drop()
       socket.destroy()
       return

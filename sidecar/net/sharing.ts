@@ -16,3 +16,9 @@ export interface Sharing {
 export function serialOf({ threads, thread, tally }: Sharing): number {
   return thread + 1 + (tally.own.accepted - 1) * threads
 }
+
+/** Connections and sessions of clients that are open now, in all threads. */
+export function openNow({ threads, tally }: Sharing): number {
+  // With one thread nothing has to be summed.
+  return threads > 1 ? tally.all().open : tally.own.open
+}

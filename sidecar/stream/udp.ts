@@ -2,7 +2,7 @@ import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { bindUdp, type UdpBind } from '../net/bind-udp.ts'
-import { type Sharing, serialOf } from '../net/sharing.ts'
+import { openNow, type Sharing, serialOf } from '../net/sharing.ts'
 import type { StreamNews } from './sessions.ts'
 import type { StreamServer } from './settings.ts'
 import { UdpListener, type UdpOwner } from './udp-listener.ts'
@@ -135,10 +135,8 @@ export class UdpListeners implements UdpOwner {
   // What listeners and sessions need.
 
   admit(): number | undefined {
-    const { threads, tally } = this.#sharing
     const { counts } = this
-    const all = threads > 1 ? tally.all().open : counts.open
-    if (all >= this.#limit || this.#sessions.size >= this.#share) {
+    if (openNow(this.#sharing) >= this.#limit || this.#sessions.size >= this.#share) {
       counts.dropped += 1
       this.#news.dropped()
       return undefined
