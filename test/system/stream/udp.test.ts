@@ -115,7 +115,7 @@ test('questions of many clients are spread over peers by the threads together, a
 })
 
 test('a thousand datagrams of one client arrive as they were sent, each by itself and in order', async () => {
-  const before = new Set(a.from)
+  const before = a.from.length
   await using client = await udpClient(port('long'))
   const sent = Array.from({ length: 1000 }, (_, i) =>
     Buffer.alloc(i % 61 === 0 ? 0 : (i * 7) % 1200, i % 256),
@@ -128,8 +128,9 @@ test('a thousand datagrams of one client arrive as they were sent, each by itsel
     client.came,
     sent.map((datagram) => Buffer.concat([Buffer.from('A'), datagram])),
   )
-  assert.equal(a.from.filter((from) => !before.has(from)).length, 1000)
-  assert.equal(new Set(a.from).size, before.size + 1, 'one session is one port')
+  // The system may have given it a port that a session before has had.
+  const from = a.from.slice(before)
+  assert.deepEqual([from.length, new Set(from).size], [1000, 1], 'one session is one port')
   const [numbers] = await streamPeers(sidecar, 'long')
   assert.deepEqual(numbers?.selected.total, 1)
 })
