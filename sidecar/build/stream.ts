@@ -142,9 +142,9 @@ class StreamsBuilder implements Streams {
         const found = group(name)
         if (found) return targetOf(found, hostOf(name))
         try {
-          const address = streamTarget(name)
-          const host = address.kind === 'unix' ? name : address.host
-          return { group: undefined, status: 502, error: `no resolver defined to resolve ${host}` }
+          streamTarget(name)
+          const error = `no upstream "${name}" for "proxy_pass" with variables`
+          return { group: undefined, status: 502, error }
         } catch {
           return { group: undefined, status: 500, error: `invalid upstream "${name}"` }
         }

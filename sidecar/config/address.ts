@@ -114,7 +114,7 @@ export function hasVariables(text: string): boolean {
  */
 export function proxyAddress(text: string): ProxyAddress {
   const scheme = /^http(s?):\/\//i.exec(text)
-  if (scheme === null) throw new Fault('invalid URL prefix')
+  if (scheme === null) throw new Fault(`invalid URL prefix in "${text}", it is "http://" or "https://"`)
   const secure = scheme[1] !== ''
   const rest = text.slice(scheme[0].length)
   if (/^unix:/i.test(rest)) {
@@ -136,6 +136,9 @@ export function proxyAddress(text: string): ProxyAddress {
 export function grpcAddress(text: string): ProxyAddress {
   const scheme = /^grpc(s?):\/\//i.exec(text)
   const secure = scheme !== null && scheme[1] !== ''
+  if (scheme === null && /^[a-z][a-z0-9+.-]*:\/\//i.test(text)) {
+    throw new Fault(`invalid URL prefix in "${text}", it is "grpc://" or "grpcs://"`)
+  }
   const rest = text.slice(scheme?.[0].length ?? 0)
   if (/^unix:/i.test(rest)) {
     const path = rest.slice(5)

@@ -76,7 +76,10 @@ function targetOf(address: PassAddress, group: PeerGroup | undefined): Target {
   const host = unix ? 'localhost' : port === usual ? authority.replace(/:\d+$/, '') : authority
   const target = { group, host, port: unix ? '' : String(port ?? usual), name: unix ? host : name, secure }
   if (group) return target
-  return { ...target, failure: { status: 502, text: `no resolver defined to resolve ${name}` } }
+  return {
+    ...target,
+    failure: { status: 502, text: `no upstream "${authority}" for "proxy_pass" with variables` },
+  }
 }
 
 /**

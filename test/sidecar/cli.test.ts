@@ -48,7 +48,7 @@ const refusals: [string[], string][] = [
   [['x'], 'invalid option: "x"'],
   [['-x'], 'invalid option: "x"'],
   [['-tx'], 'invalid option: "x"'],
-  [['--helpless'], 'invalid option: "-"'],
+  [['--helpless'], 'invalid option: "--helpless"'],
   [['-c'], 'option "-c" requires file name'],
   [['-tc'], 'option "-c" requires file name'],
   [['-c', ''], 'option "-c" requires file name'],

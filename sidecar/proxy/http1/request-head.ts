@@ -22,7 +22,11 @@ export function readRequestHead(text: string): ClientHead | Unserved {
   if (!line) return unserved(400, 'invalid request line')
   const method = line[1]!
   const target = line[2]!
-  if (line[3] !== '1') return unserved(line[3] === '0' ? 400 : 505, 'unknown version of HTTP', method, target)
+  if (line[3] !== '1') {
+    const reason =
+      method === 'PRI' ? 'HTTP/2 where HTTP/1.1 is spoken (see "http2")' : 'unknown version of HTTP'
+    return unserved(line[3] === '0' ? 400 : 505, reason, method, target)
+  }
   const version = line[4] === '0' ? '1.0' : '1.1'
   const fields = readFields(text, end)
   if (typeof fields === 'string') return unserved(400, fields, method, target)

@@ -3,6 +3,9 @@ import { BodyDecoder } from './body-decoder.ts'
 import { bareLineFeed } from './fields.ts'
 import { type ClientHead, readRequestHead, unserved } from './request-head.ts'
 
+/** What a connection of TLS begins with (RFC 8446 section 5.1). */
+const handshakeRecord = 0x16
+
 /** What has come of a client's requests and was not looked at yet; heads and bodies are read off it, one at a time. */
 export class RequestReader {
   /** Of the last head that was read. */
@@ -65,7 +68,8 @@ export class RequestReader {
       this.#searched = rest.length
       // What cannot become a request line is refused at once instead of waited for.
       if (mayBegin(rest, from) && !bareLineFeed(rest, from)) return undefined
-      return unserved(400, 'invalid request line')
+      const isTls = rest[from] === handshakeRecord
+      return unserved(400, isTls ? 'TLS where HTTP is spoken (see "listen ... ssl")' : 'invalid request line')
     }
     const head = readRequestHead(rest.toString('latin1', from, end))
     this.#take(rest, end + 4)

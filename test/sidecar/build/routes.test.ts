@@ -243,7 +243,7 @@ test('error pages lead to other locations, by path and by name', () => {
 test('a variable in proxy_pass names a group at each request', () => {
   const at = site({ '/': { proxy_pass: 'http://$arg_g' } })
   assert.equal(at.told('/x?g=blue'), '/ blue /x?g=blue')
-  assert.equal(at.told('/x?g=nobody'), '/ no resolver defined to resolve nobody /x?g=nobody')
+  assert.equal(at.told('/x?g=nobody'), '/ no upstream "nobody" for "proxy_pass" with variables /x?g=nobody')
 })
 
 test('proxy_redirect by default undoes what proxy_pass does', () => {

@@ -108,7 +108,10 @@ test('a group is looked up by name at each request, and an unknown one is a 502 
   const { pass, asked } = variable('http://$arg_g')
   const target = pass.target(callFor('/?g=blue'))
   assert.deepEqual(asked, ['blue'])
-  assert.deepEqual(target.failure, { status: 502, text: 'no resolver defined to resolve blue' })
+  assert.deepEqual(target.failure, {
+    status: 502,
+    text: 'no upstream "blue" for "proxy_pass" with variables',
+  })
   assert.equal(target.host, 'blue')
 })
 

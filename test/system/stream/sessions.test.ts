@@ -282,7 +282,7 @@ test('a name of variables goes to the group of that name, and to nobody where th
   assert.equal(await unknown.closed, 'fin')
   assert.equal((await recorded('PORT14', 0)).status, 502)
   await sidecar.logged(
-    /\[error\] .* no resolver defined to resolve local\.example\.com, client: 127\.0\.0\.1, server: /,
+    /\[error\] .* no upstream "local\.example\.com:80" for "proxy_pass" with variables, client: 127\.0\.0\.1, server: /,
   )
 })
 
