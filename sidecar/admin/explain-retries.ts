@@ -42,10 +42,14 @@ export function* retryLines(
 ): Generator<string> {
   const asked = kind === 'stream' ? 'sessions' : 'requests'
   yield `retries: ${retries} in ${requests} ${asked}, ${waiting} waiting`
+  // Locations with the same budget look at the same numbers, and servers may have locations of the same name.
+  const lines = new Map<string, Set<string>>()
   for (const { location, ratio, min, window, recent, allows } of budgets) {
     const percent = Number((100 * ratio).toFixed(2))
     const limit = `at most ${percent} % of the ${asked} of ${window / 1000} s, plus ${min} a second`
     const state = `${recent.retries} of ${recent.requests} now, ${allows ? 'another may go' : 'spent'}`
-    yield `  ${location}: ${limit}; ${state}`
+    const line = `${limit}; ${state}`
+    lines.set(line, (lines.get(line) ?? new Set()).add(location))
   }
+  for (const [line, locations] of lines) yield `  ${[...locations].join(', ')}: ${line}`
 }

@@ -97,6 +97,26 @@ test('the retry budgets of locations are shown with what they look at now', () =
   assert.equal(explainUpstream(backend, now).retries.budgets[0]!.allows, false)
 })
 
+test('locations with the same retry budget share a line, each named once', () => {
+  const same = { ratio: 0.2, min: 10, window: 10_000 }
+  const budgets = () => [
+    { location: '/', ...same },
+    { location: '/api/', ...same },
+    { location: '/', ...same },
+    { location: '/', ...same, min: 1 },
+  ]
+  const { text, retries } = explainUpstream(group('backend', { a: {} }, { budgets }), now)
+  const lines = text.split('\n').filter((line) => line.includes('at most'))
+  assert.deepEqual(
+    lines.map((line) => line.trim().replace(/ % .*plus/, '')),
+    [
+      '/, /api/: at most 20 10 a second; 0 of 0 now, another may go',
+      '/: at most 20 1 a second; 0 of 0 now, another may go',
+    ],
+  )
+  assert.equal(retries.budgets.length, 4)
+})
+
 test('is served as JSON or as text, and an unknown group is told the names there are', async () => {
   const from = facts({ groups: [group('Shop', { a: {} }), group('http://x/y', { b: {} })] })
   const app = adminApp(from, { readonly: false, local: true, unix: false, report: () => {} })

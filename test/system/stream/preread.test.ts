@@ -30,9 +30,10 @@ before(async () => {
     stream {
       log_format own '$status [$ssl_preread_server_name] [$ssl_preread_protocol] [$ssl_preread_alpn_protocols] $bytes_received';
       access_log /dev/stdout own;
-      map $ssl_preread_server_name $backend { default other; one.example.com one; }
+      map $ssl_preread_server_name $backend { default ${other.address}; one.example.com one; }
       upstream one { server ${one.address}; }
-      upstream other { server ${other.address}; }
+      # A group may be called by an address, for maps that name addresses.
+      upstream ${other.address} { server ${other.address}; }
       ssl_preread on;
       proxy_buffer_size 1k;
       server { listen 127.0.0.1:PORT; proxy_pass $backend; }
