@@ -24,7 +24,9 @@ export function readRequestHead(text: string): ClientHead | Unserved {
   const target = line[2]!
   if (line[3] !== '1') {
     const reason =
-      method === 'PRI' ? 'HTTP/2 where HTTP/1.1 is spoken (see "http2")' : 'unknown version of HTTP'
+      method === 'PRI'
+        ? 'HTTP/2 where HTTP/1.1 is spoken (no "http2 on", or no TLS)'
+        : 'unknown version of HTTP'
     return unserved(line[3] === '0' ? 400 : 505, reason, method, target)
   }
   const version = line[4] === '0' ? '1.0' : '1.1'

@@ -75,7 +75,11 @@ test('who wants to know is told why a request was refused, and a bare line feed 
     ['GET / HTTP/1.1\r\nHost : x\r\n\r\n', /invalid header name, client: 127\.0\.0\.1, .*"GET \/ HTTP/],
     ['GET / HTTP/1.1\nHost: x\n\n', /served: invalid request line, client/],
     ['\x16\x03\x01\x02\x00', /served: TLS where HTTP is spoken \(see "listen \.\.\. ssl"\), client/],
-    ['PRI * HTTP/2.0\r\n\r\n', /served: HTTP\/2 where HTTP\/1\.1 is spoken \(see "http2"\), client/, 505],
+    [
+      'PRI * HTTP/2.0\r\n\r\n',
+      /served: HTTP\/2 where HTTP\/1\.1 is spoken \(no "http2 on", or no TLS\), client/,
+      505,
+    ],
     [
       'GET /a HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n',
       /both content-length/,
