@@ -1,5 +1,6 @@
 import type { Attributes } from '@opentelemetry/api'
 import type { Call } from '../../feedback/call.ts'
+import { isGrpcFailure } from '../../feedback/grpc-status.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { SentRequest } from './tracing.ts'
@@ -110,9 +111,10 @@ export function attemptAttributes(
 
 /** Of the same, when it ends. */
 export function endingAttributes(attempt: Attempt): Attributes {
-  const { peerStatus, ending, reason } = attempt
+  const { peerStatus, ending, reason, grpcStatus } = attempt
   const attributes: Attributes = {}
   if (peerStatus !== undefined) attributes['http.response.status_code'] = peerStatus
+  if (grpcStatus !== undefined) attributes['rpc.grpc.status_code'] = grpcStatus
   if (ending !== undefined) attributes['evenkeel.ending'] = ending
   if (reason !== undefined) attributes['evenkeel.reason'] = reason
   const error = attemptError(attempt)
@@ -121,11 +123,12 @@ export function endingAttributes(attempt: Attempt): Attributes {
 }
 
 /** What went wrong with an attempt; undefined where nothing did, or the client left first. */
-export function attemptError({ peerStatus, ending, reason }: Attempt): string | undefined {
+export function attemptError({ peerStatus, ending, reason, grpcStatus }: Attempt): string | undefined {
   if (ending === 'aborted') return undefined
   // A status says it by itself, whether or not it counts as a failure.
   if (peerStatus !== undefined && peerStatus >= 400) return `${peerStatus}`
-  return reason
+  if (reason !== undefined || grpcStatus === undefined) return reason
+  return isGrpcFailure(grpcStatus) ? `grpc_${grpcStatus}` : undefined
 }
 
 /** Where a peer is, as its spans say it. */

@@ -107,6 +107,23 @@ test('a span of an attempt says where it went and how it ended', () => {
   finish(call)
 })
 
+test('a span of a call of gRPC says its status, and is an error where the peer is to blame', () => {
+  const call = request()
+  spans.begin(call)
+  const told = (outcome: Partial<Attempt>) => {
+    const { attributes, status } = settle(call, send(call).attempt, { peerStatus: 200, ...outcome })
+    return [attributes['rpc.grpc.status_code'], attributes['error.type'], status.code]
+  }
+  const { UNSET, ERROR } = SpanStatusCode
+  assert.deepEqual(told({ ending: 'ok', grpcStatus: 0 }), [0, undefined, UNSET])
+  assert.deepEqual(told({ ending: 'ok', grpcStatus: 5 }), [5, undefined, UNSET])
+  assert.deepEqual(told({ ending: 'ok', grpcStatus: 13 }), [13, 'grpc_13', ERROR])
+  const listed = { ending: 'http', reason: 'grpc_unavailable', grpcStatus: 14 } as const
+  assert.deepEqual(told(listed), [14, 'grpc_unavailable', ERROR])
+  assert.deepEqual(told({ ending: 'ok' }), [undefined, undefined, UNSET])
+  finish(call)
+})
+
 test('spans begin and end when what they tell of did', () => {
   const call = request()
   const wall = performance.timeOrigin + call.startedAt
