@@ -106,8 +106,10 @@ export class Threads implements Crew {
       const report = await (first ? this.#begin(row) : thread?.apply(next))
       if (report?.kind !== 'failed') return
       if (first) throw new Error(report.error)
+      // Whoever takes the place of one that has died meanwhile begins with the new one.
+      if (thread !== undefined && this.#threads[row] !== thread) return
       errorLog.log('alert', `a thread does not serve by the new configuration: ${report.error}`)
-      if (thread && this.#threads[row] === thread) void this.#insist(thread, next)
+      if (thread) void this.#insist(thread, next)
     })
     await Promise.all(reports)
   }

@@ -96,7 +96,8 @@ test('a reload waits for a thread that has only just begun', async () => {
   await using sidecar = await start(texts[0]!, mortal)
   for (let count = 1; count <= 4; count++) {
     sidecar.signal('SIGUSR2')
-    await sleep(40 * count)
+    // It may be about to die, dead, or just begun.
+    await sleep(40 * (count - 1))
     await sidecar.reload(texts[count % 2])
     const answers = await Promise.all(
       Array.from({ length: 24 }, async () => {
