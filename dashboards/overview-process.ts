@@ -96,6 +96,20 @@ export const processRow: Row = {
       min: 0,
     }),
     lines({
+      title: 'TLS handshakes',
+      about:
+        'Of clients, a second: those that succeeded, those of them that took up an earlier session and cost little, and those that failed or took too long. Counted where a server has a `status_zone`.',
+      span: 8,
+      unit: 'ops',
+      queries: [
+        [sum([], rate(chosen('evenkeel_tls_handshakes_total'))), 'succeeded'],
+        [sum([], rate(chosen('evenkeel_tls_handshakes_reused_total'))), 'reused'],
+        [sum([], rate(chosen('evenkeel_tls_handshakes_failed_total'))), 'failed'],
+        [sum([], rate(chosen('evenkeel_tls_handshakes_timedout_total'))), 'timed out'],
+      ],
+      min: 0,
+    }),
+    lines({
       title: 'Event loop lag',
       about:
         'How late the main thread was for what was due, one time in a hundred. With several threads it serves no clients, but probes, the fleet and the admin server.',
@@ -108,7 +122,7 @@ export const processRow: Row = {
     lines({
       title: 'Processor',
       about: 'Cores in use by all threads. A thread can use one.',
-      span: 12,
+      span: 8,
       unit: 'short',
       queries: [[sum(ofProcess, rate(chosen('process_cpu_seconds_total'))), '{{instance}}']],
       min: 0,
@@ -117,7 +131,7 @@ export const processRow: Row = {
       title: 'Memory',
       about:
         'Resident memory of the process, all threads included, and what is alive on the heap of the main thread.',
-      span: 12,
+      span: 8,
       unit: 'bytes',
       queries: [
         [max(ofProcess, chosen('process_resident_memory_bytes')), '{{instance}} resident'],

@@ -16,7 +16,12 @@ function resolver(name: string, type: Metric['type'], help: string, ...more: rea
   }
 }
 
-/** Of the program as a whole, and of the resolvers that it has. */
+/** A metric of each `status_zone` of servers that speak TLS to clients; those of `stream` are `stream/NAME`. */
+function tls(name: string, help: string): Metric {
+  return { name: `evenkeel_tls_${name}`, type: 'counter', help, labels: ['zone'], from: 'status_zone' }
+}
+
+/** Of the program as a whole, of the zones of its servers, and of the resolvers that it has. */
 export const programMetrics: readonly Metric[] = [
   program('connections_accepted_total', 'counter', 'Client connections accepted.', 'listeners'),
   program('connections_dropped_total', 'counter', 'Client connections closed for a limit.', 'listeners'),
@@ -49,6 +54,11 @@ export const programMetrics: readonly Metric[] = [
   program('fleet_exchange_failures_total', 'counter', 'Exchanges with the fleet that did not.', 'fleet'),
   program('fleet_losses_total', 'counter', 'Times that Redis was lost.', 'fleet'),
   program('fleet_round_trip_seconds', 'gauge', 'Time that the last exchange took.', 'fleet'),
+
+  tls('handshakes_total', 'TLS handshakes of clients that succeeded.'),
+  tls('handshakes_reused_total', 'Those of them that took up an earlier session.'),
+  tls('handshakes_timedout_total', 'TLS handshakes of clients that took too long.'),
+  tls('handshakes_failed_total', 'TLS handshakes of clients that failed.'),
 
   resolver('queries_total', 'counter', 'Names that were looked up, by what was looked for.', 'type'),
   resolver('sent_total', 'counter', 'Messages sent to DNS servers, by type of record.', 'type'),

@@ -12,6 +12,7 @@ export const metricLabels = [
   'status',
   'change',
   'resolver',
+  'zone',
   'name',
   'type',
 ] as const

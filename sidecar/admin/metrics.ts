@@ -10,6 +10,7 @@ import { shownResolvers } from './resolver-facts.ts'
 import { resolverSamplers } from './resolver-samples.ts'
 import { type Series, seriesOf } from './series.ts'
 import { Stretch } from './stretch.ts'
+import { secureZones, tlsSamples } from './tls-samples.ts'
 
 /** `/metrics`: evenkeel's own numbers, read from the zones as they are asked for. */
 export function metrics(app: FastifyInstance, facts: Facts): void {
@@ -35,12 +36,14 @@ export async function scrape(facts: Facts, format: FormatName): Promise<string> 
     if (stretch.over) await stretch.rest()
   }
   const resolvers = shownResolvers(facts.resolvers())
+  const secure = secureZones(facts)
   for (const { name, type, help } of metricsTable) {
     out.family(name, type, help)
     const program = programNumbers.get(name)?.(facts)
     if (program !== undefined) out.sample(name, '', program)
     const resolver = resolverSamplers.get(name)
     if (resolver !== undefined) for (const one of resolvers) resolver(out, name, one)
+    tlsSamples(out, name, secure)
     const group = groupSamplers.get(name)
     if (group !== undefined) for (const series of groups) group(out, name, series)
     const peer = peerSamplers.get(name)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { groupFields, peerFields } from '../../feedback/fields.ts'
 import { metricsTable } from '../../feedback/metrics-table.ts'
+import { ServerZone } from '../../feedback/server-zone.ts'
 import { SessionBook } from '../../feedback/sessions/book.ts'
 import { Sessions } from '../../feedback/sessions/sessions.ts'
 import { Zone } from '../../feedback/zone.ts'
@@ -43,7 +44,10 @@ async function families() {
   const names = [
     { host: 'a', service: undefined, addresses: [], ageMs: 1, nextMs: 1, error: undefined },
   ] as const
+  const secure = new ServerZone('shop')
+  secure.secure = true
   const shared = facts({
+    serverZones: () => new Map([['shop', secure]]),
     groups: [backend, db],
     fleet: () => fleet(),
     runtime: () => runtime(),
@@ -91,6 +95,7 @@ test('every number of the table comes from a place that there is', () => {
     'resolvers',
     'sessions',
     'changes',
+    'status_zone',
   ]
   const places = new Set<string>([
     ...peerFields,

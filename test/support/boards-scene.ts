@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Issuer } from './authority.ts'
 import { type Backend, type Backends, backends, type Exchange } from './backend.ts'
 import { change } from './changing.ts'
 import { dial } from './client.ts'
@@ -53,6 +54,7 @@ export class BoardsScene implements AsyncDisposable {
   #traces!: Receiver
   #dns!: DnsServer
   #echo!: TcpPeer
+  readonly #issuer = new Issuer()
   readonly #sessions = new AbortController()
 
   async open(): Promise<this> {
@@ -115,6 +117,11 @@ export class BoardsScene implements AsyncDisposable {
       client?.close()
       await sleep(40)
     }
+  }
+
+  #certificate(): string {
+    const { certFile, keyFile } = this.#issuer.issue('front')
+    return `ssl_certificate ${certFile}; ssl_certificate_key ${keyFile};`
   }
 
   #config(): string {
@@ -189,6 +196,7 @@ http {
     location /moved { proxy_pass http://moved; }
     location /named { proxy_pass http://named; }
   }
+  server { listen 127.0.0.1:PORT3 ssl; status_zone front; ${this.#certificate()} return 204; }
   map $upstream_status $good { 200 "1"; }
 }`
   }
@@ -202,5 +210,6 @@ http {
     await this.#dns?.stop()
     await this.#traces?.[Symbol.asyncDispose]()
     await this.#redis?.stop()
+    this.#issuer[Symbol.dispose]()
   }
 }

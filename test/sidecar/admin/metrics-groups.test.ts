@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { switchTo } from '../../../feedback/backup-switch.ts'
 import { sessionBucketsMs } from '../../../feedback/fields.ts'
+import { ServerZone } from '../../../feedback/server-zone.ts'
 import { SessionBook } from '../../../feedback/sessions/book.ts'
 import { Sessions, sessionKey } from '../../../feedback/sessions/sessions.ts'
 import type { Facts } from '../../../sidecar/admin/facts.ts'
@@ -216,5 +217,36 @@ test('changes while the program runs are counted by what they were, and as long 
     'upstream_changes_total{upstream="app",change="remove"} 0',
     'upstream_changes_total{upstream="app",change="reset"} 1',
     'upstream_changes_total{upstream="app",change="dropped"} 0',
+  ])
+})
+
+test('handshakes are told of zones that speak TLS, as all threads have counted them', async () => {
+  const one = new ServerZone('shop', 2, 0)
+  const other = new ServerZone('shop', 2, 1, one.share())
+  const db = new ServerZone('shop')
+  one.secure = true
+  db.secure = true
+  one.handshake('handshaked')
+  other.handshake('handshaked')
+  other.handshake('reuses')
+  other.handshake('failed')
+  db.handshake('timedout')
+  const from = facts({
+    serverZones: () =>
+      new Map([
+        ['shop', one],
+        ['plain', new ServerZone('plain')],
+      ]),
+    streamZones: () => new Map([['shop', db]]),
+  })
+  assert.deepEqual(await told(from, 'tls_'), [
+    'tls_handshakes_total{zone="shop"} 2',
+    'tls_handshakes_total{zone="stream/shop"} 0',
+    'tls_handshakes_reused_total{zone="shop"} 1',
+    'tls_handshakes_reused_total{zone="stream/shop"} 0',
+    'tls_handshakes_timedout_total{zone="shop"} 0',
+    'tls_handshakes_timedout_total{zone="stream/shop"} 1',
+    'tls_handshakes_failed_total{zone="shop"} 1',
+    'tls_handshakes_failed_total{zone="stream/shop"} 0',
   ])
 })

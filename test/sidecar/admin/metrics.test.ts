@@ -14,6 +14,7 @@ import { peerSamplers } from '../../../sidecar/admin/peer-samples.ts'
 import { programNumbers } from '../../../sidecar/admin/program-samples.ts'
 import { prometheusResponse } from '../../../sidecar/admin/prometheus.ts'
 import { resolverSamplers } from '../../../sidecar/admin/resolver-samples.ts'
+import { tlsCounts } from '../../../sidecar/admin/tls-samples.ts'
 import { read } from './checker.ts'
 import { facts, fleet, group, groupOf, now, peer, shadow, wall } from './facts.ts'
 
@@ -105,9 +106,9 @@ test('what peers report is told where it is asked for, the value only while it c
 })
 
 test('every metric of the table has its numbers, and no number is without its place in the table', () => {
-  const sources = [programNumbers, resolverSamplers, groupSamplers, peerSamplers].flatMap((one) => [
-    ...one.keys(),
-  ])
+  const sources = [programNumbers, tlsCounts, resolverSamplers, groupSamplers, peerSamplers].flatMap(
+    (one) => [...one.keys()],
+  )
   assert.deepEqual(sources.toSorted(), metricsTable.map(({ name }) => name).toSorted())
 })
 
