@@ -157,7 +157,8 @@ const judgesTimes = (file: string) =>
   )
 
 /** Tests of programs as they run, and not of what one function decides. */
-export const startsPrograms = (file: string) => /^test\/(?:system|probes|feedback\/fleet|support|bench|soak|fuzz)\//.test(file)
+export const startsPrograms = (file: string) =>
+  /^test\/(?:system|probes|feedback\/fleet|support|bench|soak|fuzz)\//.test(file)
 
 /**
  * Processors that may be in use: by all files, which leave room now and then, and as long as one of them judges times.
