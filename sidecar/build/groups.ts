@@ -5,6 +5,14 @@ import type { Sessions } from '../../feedback/sessions/sessions.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/group.ts'
 import { maxRingPoints, ringPoints } from '../balance/ring.ts'
+import {
+  declaredGroups,
+  groupMeant,
+  grpcAddress,
+  hasVariables,
+  type ProxyAddress,
+  proxyAddress,
+} from '../config/address.ts'
 import { methodOf, shadowOf } from '../config/check/upstreams.ts'
 import type { HttpBlock, LocationBlock } from '../config/model.ts'
 import type { IfBlock } from '../config/rewrite-model.ts'
@@ -15,6 +23,7 @@ import { buildGroup } from './balancing.ts'
 import type { Memory } from './memory.ts'
 import type { Plan } from './plans.ts'
 import { queueOf } from './queues.ts'
+import { isNumeric, mostWritten, writtenTexts, writtenValues } from './written-targets.ts'
 
 /** A group as it runs. Its pool and the numbers of its peers live on across reloads. */
 export interface LiveGroup extends PeerGroup {
@@ -156,19 +165,25 @@ export function closeLeaving(leaving: readonly Leaving[]): void {
   }
 }
 
-/**
- * Every authority that a `proxy_pass` or a `grpc_pass` without variables names and that is no group.
- * @param authorityOf takes one apart; undefined where it has variables
- */
-export function impliedAuthorities(
-  http: HttpBlock,
-  authorityOf: (text: string, grpc: boolean) => string | undefined,
-): string[] {
-  const known = new Set(Object.keys(http.upstreams ?? {}).map((name) => name.toLowerCase()))
-  const found = new Set<string>()
+/** Every authority that a `proxy_pass` or a `grpc_pass` names, by a `map` or a `set` too, and that is no group. */
+export function impliedAuthorities(http: HttpBlock): string[] {
+  const declared = declaredGroups(http)
+  const written = writtenValues(http)
+  const named = new Set<string>()
+  const mapped = new Set<string>()
   const note = (text: string | undefined, grpc: boolean) => {
-    const authority = text === undefined ? undefined : authorityOf(text, grpc)
-    if (authority !== undefined && !known.has(authority.toLowerCase())) found.add(authority)
+    if (text === undefined) return
+    const addressOf = grpc ? grpcAddress : proxyAddress
+    if (!hasVariables(text)) named.add(groupMeant(addressOf(text), declared))
+    else for (const one of writtenTexts(text, written)) noteWritten(one, addressOf)
+  }
+  const noteWritten = (text: string, addressOf: (text: string) => ProxyAddress) => {
+    try {
+      const address = addressOf(text)
+      if (address.unix || isNumeric(address.host)) mapped.add(groupMeant(address, declared))
+    } catch {
+      // A request that comes to it is told so.
+    }
   }
   const noteLevel = ({ proxy_pass: url, grpc_pass: address }: LocationBlock | IfBlock) => {
     note(url, false)
@@ -182,7 +197,8 @@ export function impliedAuthorities(
     }
   }
   for (const server of http.servers ?? []) walk(server.locations)
-  return [...found]
+  const unknown = (names: Iterable<string>) => [...names].filter((name) => !declared.has(name.toLowerCase()))
+  return [...new Set([...unknown(named), ...unknown(mapped).slice(0, mostWritten)])]
 }
 
 /** nginx keeps 32 idle connections a group since 1.29.7; `keepalive 0` keeps none. */

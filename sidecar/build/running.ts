@@ -6,14 +6,7 @@ import { Variables } from '../../feedback/variables.ts'
 import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { Template } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
-import {
-  declaredGroups,
-  groupMeant,
-  grpcAddress,
-  hasVariables,
-  listenAddress,
-  proxyAddress,
-} from '../config/address.ts'
+import { listenAddress } from '../config/address.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Model } from '../config/model.ts'
 import { type Membership, noMembership } from '../membership.ts'
@@ -97,14 +90,10 @@ export async function prepare(
   membership: Membership = noMembership,
 ): Promise<Prepared> {
   const http = loaded.model.http ?? {}
-  const declared = declaredGroups(http)
-  const implied = impliedAuthorities(http, (text, grpc) =>
-    hasVariables(text) ? undefined : groupMeant((grpc ? grpcAddress : proxyAddress)(text), declared),
-  )
   const stream = loaded.model.stream ?? {}
   const fleet = loaded.model.fleet !== undefined
   const drafts = [
-    ...(await draftGroups(http, implied, fleet)),
+    ...(await draftGroups(http, impliedAuthorities(http), fleet)),
     ...(await draftGroups(stream, impliedTargets(stream), fleet, 'stream')),
   ]
   await membership.expect(followedNames(drafts))

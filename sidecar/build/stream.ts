@@ -21,6 +21,7 @@ import { sessionSettings } from './stream-settings.ts'
 import { bytes } from './texts.ts'
 import { buildPeerEngine, PeerLevels } from './tls-peer.ts'
 import { buildEngine, type TlsSource } from './tls-server.ts'
+import { isNumeric, mostWritten, writtenTexts, writtenValues } from './written-targets.ts'
 
 /** The `stream` side of a configuration. */
 export interface Streams {
@@ -50,12 +51,29 @@ export interface StreamsEnv {
   openAccessLog(spec: AccessLogSpec): AccessLog
 }
 
-/** Every address that a `proxy_pass` without variables names and that is no group. */
-export function impliedTargets({ servers = [], upstreams = {} }: model.StreamBlock): string[] {
+/** Every address that a `proxy_pass` names, by a `map` too, and that is no group. */
+export function impliedTargets({ servers = [], upstreams = {}, maps = {} }: model.StreamBlock): string[] {
   const known = new Set(Object.keys(upstreams).map((name) => name.toLowerCase()))
-  const targets = servers.flatMap(({ proxy_pass: pass }) => pass ?? [])
-  const implied = targets.filter((target) => !hasVariables(target) && !known.has(target.toLowerCase()))
-  return [...new Set(implied)]
+  const written = writtenValues({ maps })
+  const named = new Set<string>()
+  const mapped = new Set<string>()
+  for (const { proxy_pass: pass } of servers) {
+    if (pass === undefined) continue
+    if (!hasVariables(pass)) named.add(pass)
+    else for (const text of writtenTexts(pass, written)) if (isWritten(text)) mapped.add(text)
+  }
+  const unknown = (names: Iterable<string>) => [...names].filter((name) => !known.has(name.toLowerCase()))
+  return [...new Set([...unknown(named), ...unknown(mapped).slice(0, mostWritten)])]
+}
+
+/** Whether it is an address that needs no looking up. */
+function isWritten(text: string): boolean {
+  try {
+    const target = streamTarget(text)
+    return target.kind === 'unix' || isNumeric(target.host)
+  } catch {
+    return false
+  }
 }
 
 /** @throws Error for an unknown variable, and for a log that cannot be opened */

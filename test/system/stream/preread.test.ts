@@ -32,8 +32,6 @@ before(async () => {
       access_log /dev/stdout own;
       map $ssl_preread_server_name $backend { default ${other.address}; one.example.com one; }
       upstream one { server ${one.address}; }
-      # A group may be called by an address, for maps that name addresses.
-      upstream ${other.address} { server ${other.address}; }
       ssl_preread on;
       proxy_buffer_size 1k;
       server { listen 127.0.0.1:PORT; proxy_pass $backend; }
