@@ -2,13 +2,14 @@
 
 import { globSync } from 'node:fs'
 import { neededBy } from './ensure.ts'
+import { judgesTimes } from './test-order.ts'
 
 /** The long runs that have scripts of their own, in small. */
 const longRuns = /^test\/(?:bench|fuzz|soak)\//
 
-/** Whether a file needs more than Node, as programs of others or a browser, or is a long run in small. */
+/** Whether a file needs more than Node, as programs of others or a browser or a machine at rest, or is a long run in small. */
 export function isIntegration(file: string): boolean {
-  return longRuns.test(file) || neededBy([file]).length > 0
+  return longRuns.test(file) || judgesTimes(file) || neededBy([file]).length > 0
 }
 
 /**

@@ -151,7 +151,7 @@ const short: Need = [1, 0.9]
 const program: Need = [3, 0.6]
 
 /** Tests that judge programs by paces and times: they come last, where nobody takes much from anybody. */
-const judgesTimes = (file: string) =>
+export const judgesTimes = (file: string) =>
   /system\/fleet\/|feedback\/fleet\/(?:garbled|ledger|link)|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time)\./.test(
     file,
   )

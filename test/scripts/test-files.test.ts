@@ -20,6 +20,7 @@ test('what needs more than Node is with the others of that kind, and so is what 
     'system/tls/clients',
     'probes/bullmq',
     'soak/soak',
+    'system/scrape',
   ]) {
     assert.ok(integration.includes(`test/${file}.test.ts`), file)
   }
