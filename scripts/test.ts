@@ -1,14 +1,14 @@
 // Runs the tests, a few files at a time: `npm test`, `npm run test:integration` for those beside programs of others, or
 // `npm test -- test/feedback signals` for all files whose path contains one of the words. Says one line as each file ends,
 // then what failed, then the closing counts.
-// A few files of programs that failed beside others are run once more, alone: what fails then has failed.
+// A few files that failed beside others are run once more, alone: what fails then has failed.
 
 import { relative } from 'node:path'
 import { run } from 'node:test'
 import { inspect } from 'node:util'
 import { ensure, neededBy } from './ensure.ts'
 import { chosenFiles } from './test-files.ts'
-import { startsPrograms, TestOrder } from './test-order.ts'
+import { TestOrder } from './test-order.ts'
 
 const root = new URL('..', import.meta.url).pathname
 process.chdir(root)
@@ -82,13 +82,13 @@ async function runAll(): Promise<void> {
 }
 
 /**
- * Programs on a machine that is busy with others miss times that they keep alone. What decides without programs has no
- * excuse.
+ * Programs and sockets on a machine that is busy with others miss times that they keep alone. What only decides fails
+ * again, since its clock and its dice are the test's.
  * @returns files that passed then
  */
 async function runAgain(): Promise<string[]> {
   const again = [...failed].map((file) => relative(root, file))
-  if (named || again.length === 0 || again.length > mostAgain || !again.every(startsPrograms)) return []
+  if (named || again.length === 0 || again.length > mostAgain) return []
   tellFailures()
   const first = { ...counts }
   good = true

@@ -84,6 +84,13 @@ export function peersOf(sidecar: Sidecar): Promise<Record<string, PeerStatus>> {
   return sidecar.json('/status/http/upstreams/u/peers/')
 }
 
+/** Waits until every attempt has ended: a thread counts an answer a moment after it has given it. */
+export async function nothingInFlight(sidecar: Sidecar): Promise<void> {
+  await until(async () =>
+    Object.values(await peersOf(sidecar)).every(({ selected }) => selected.current === 0),
+  )
+}
+
 /** What the group answers. */
 export async function answer(sidecar: Sidecar): Promise<string> {
   return (await ask(sidecar.port)).body.toString()

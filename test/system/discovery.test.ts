@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ask } from '../support/client.ts'
-import { answer, followed, hasMembers, members, neighbours, peersOf } from '../support/discovered.ts'
+import {
+  answer,
+  followed,
+  hasMembers,
+  members,
+  neighbours,
+  nothingInFlight,
+  peersOf,
+} from '../support/discovered.ts'
 import { type DnsServer, dnsServer } from '../support/dns-server.ts'
 import type { PeerStatus } from '../support/invariants.ts'
 import { start } from '../support/sidecar.ts'
@@ -36,6 +44,7 @@ for (const threads of [1, 2]) {
     for (let i = 0; i < 8; i++) assert.equal(await answer(sidecar), '2')
     assert.equal(peers.at(1).requests.length, before)
     await until(() => peers.at(1).open === 0)
+    await nothingInFlight(sidecar)
     const all = await peersOf(sidecar)
     assert.deepEqual(Object.keys(all), [`127.0.0.2:${peers.port}`])
     const [{ server, selected, responses }] = Object.values(all) as [PeerStatus & { server: string }]

@@ -13,9 +13,10 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Backend, backend, backends, echo } from '../support/backend.ts'
 import { type Client, dial, webSocket } from '../support/client.ts'
+import { nothingInFlight, peersOf } from '../support/discovered.ts'
 import { freePort } from '../support/free-port.ts'
-import { eventually, type PeerStatus } from '../support/invariants.ts'
-import { type Sidecar, start } from '../support/sidecar.ts'
+import { eventually } from '../support/invariants.ts'
+import { start } from '../support/sidecar.ts'
 
 function config(servers: readonly string[], more = ''): string {
   return `
@@ -34,9 +35,6 @@ http {
   }
 }`
 }
-
-const peersOf = (sidecar: Sidecar) =>
-  sidecar.json<Record<string, PeerStatus>>('/status/http/upstreams/u/peers/')
 
 test('under load, reload after reload: no error, and nothing learnt is lost', async () => {
   await using fast = await backend({ after: 2, body: 'x' })
@@ -106,9 +104,7 @@ test('under load, reload after reload: no error, and nothing learnt is lost', as
   assert.ok(last[fast.address]!.selected.total > last[slow.address]!.selected.total)
   assert.equal(failing.requests.length, before[failing.address]!.selected.total, 'nobody asked it again')
   await eventually('all reloads are done', async () => (await sidecar.generation()) >= generation + round - 1)
-  await eventually('nothing is in flight', async () =>
-    Object.values(await peersOf(sidecar)).every(({ selected }) => selected.current === 0),
-  )
+  await nothingInFlight(sidecar)
 })
 
 test('a reload raises the generation by one, and connections of clients and peers stay', async () => {

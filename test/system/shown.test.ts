@@ -61,6 +61,7 @@ test('groups of one name in http and stream are told apart everywhere, over thre
     `/status/stream/upstreams/app/peers/${echo.address}/`,
   )
   assert.deepEqual([selected.current, selected.total], [3, 3])
+  await until(async () => (await zone()).sessions.bad_gateway === 1)
   const during = await zone()
   assert.deepEqual(during.connections, { total: 4, processing: 3, discarded: 0, passed: 0 })
   assert.deepEqual([during.sessions.success, during.sessions.bad_gateway], [0, 1])

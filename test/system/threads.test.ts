@@ -4,8 +4,9 @@ import { test } from 'node:test'
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
 import { backend } from '../support/backend.ts'
 import { type Client, dial } from '../support/client.ts'
+import { nothingInFlight, peersOf } from '../support/discovered.ts'
 import { mortal, replaced } from '../support/dying-threads.ts'
-import { eventually, type PeerStatus } from '../support/invariants.ts'
+import { eventually } from '../support/invariants.ts'
 import { type Sidecar, start } from '../support/sidecar.ts'
 
 const threads = 4
@@ -25,9 +26,6 @@ http {
   }
 }`
 }
-
-const peersOf = (sidecar: Sidecar) =>
-  sidecar.json<Record<string, PeerStatus>>('/status/http/upstreams/u/peers/')
 
 /** Which thread serves a connection: each has every fourth serial number. */
 function threadOf(connection: string | undefined): number {
@@ -85,9 +83,7 @@ test('all threads serve, and take turns as one', async () => {
     clients.flatMap(({ failure }) => failure ?? []),
     [],
   )
-  await eventually('nothing is in flight', async () =>
-    Object.values(await peersOf(sidecar)).every(({ selected }) => selected.current === 0),
-  )
+  await nothingInFlight(sidecar)
   const peers = await peersOf(sidecar)
   const [first, second] = [peers[a.address]!.selected, peers[b.address]!.selected]
   const asked = clients.reduce((sum, { answered }) => sum + answered, 0)
@@ -165,10 +161,7 @@ test('a thread that dies costs the requests in it, is replaced, and what it held
       others.flatMap(({ failure }) => failure ?? []),
       [],
     )
-    await eventually('nothing is in progress', async () => {
-      const peers = await peersOf(sidecar)
-      return Object.values(peers).every(({ selected }) => selected.current === 0)
-    })
+    await nothingInFlight(sidecar)
   }
   const { active } = await sidecar.json<{ active: number }>('/status/connections')
   assert.equal(active, 0)
