@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backend } from '../../support/backend.ts'
 import { answerOn, http2 } from '../../support/http2-client.ts'
-import { dialFrames, get } from '../../support/http2-frames.ts'
+import { dialFrames, endHeaders, endStream, fields, frame, get } from '../../support/http2-frames.ts'
 import { eventually, lab } from '../../support/invariants.ts'
 import { start } from '../../support/sidecar.ts'
 
@@ -84,7 +84,11 @@ test('a connection that has carried its requests says so, and loses none of thos
     [],
   )
   using client = await dialFrames(it.port)
-  for (let i = 0; i < 8; i += 1) client.headers(2 * i + 1, get)
+  // All of them at once: whoever goes on asking long after the farewell is refused.
+  const heads = Array.from({ length: 8 }, (_, i) =>
+    frame('headers', endStream | endHeaders, 2 * i + 1, fields(get)),
+  )
+  client.send(...heads)
   for (let i = 0; i < 8; i += 1) await client.frame('headers', 2 * i + 1)
   assert.equal(await client.end(), 0)
   const [first, last] = client.frames.filter(({ type }) => type === 'goaway')
