@@ -46,6 +46,8 @@ export class Attempt {
 
   /** Key of the session that the request says it is of, where sessions are learnt. Owned by pick. */
   session: SessionKey | undefined = undefined
+  /** Id of the peer that this session was bound to then; empty: to none. Owned by pick. */
+  boundTo = ''
   /** Whether it is to find out whether the primaries work again; see backup-switch.ts. Owned by pick. */
   returning = false
 

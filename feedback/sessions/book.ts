@@ -77,14 +77,15 @@ export class SessionBook {
     if (well) this.#learn(attempt, call, now)
   }
 
-  #learn({ peer, session }: Attempt, call: Call | undefined, now: number): void {
+  #learn({ peer, session, boundTo }: Attempt, call: Call | undefined, now: number): void {
     if (peer === undefined || call === undefined) return
     const { create, timeout, refresh } = this.rules
     const id = firstOf(create, call)
     const key = id === '' ? session : sessionKey(id)
     if (key === undefined) return
     const sid = bytes(peer.options.sid)
-    const dropped = this.table.bind(key, sid, now, { timeout, create: id !== '', refresh })
+    const from = session !== undefined && sameKey(key, session) ? boundTo : undefined
+    const dropped = this.table.bind(key, sid, now, { timeout, create: id !== '', refresh, from })
     if (dropped === 0) return
     sessionsFullChannel.publish({
       group: this.group,
@@ -92,6 +93,10 @@ export class SessionBook {
       dropped,
     } satisfies SessionsFullEvent)
   }
+}
+
+function sameKey(one: SessionKey, other: SessionKey): boolean {
+  return one === other || one.every((word, i) => word === other[i])
 }
 
 function firstOf(texts: readonly ((call: Call) => string)[], call: Call): string {

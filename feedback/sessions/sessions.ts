@@ -18,6 +18,11 @@ export interface Binding {
   readonly create: boolean
   /** Whether this use makes it last longer. */
   readonly refresh: boolean
+  /**
+   * Id of the peer that the session was bound to as the request that uses it was sent; empty: there was no such session;
+   * undefined: the request said nothing of it.
+   */
+  readonly from?: string | undefined
 }
 
 /** Sessions that have run out and are removed with each new one, so that those that are counted are mostly alive. */
@@ -119,7 +124,8 @@ export class Sessions {
         return binding.create ? create(entries, { key, sid, boundAt: now, usedAt: now }, binding) : 0
       }
       if (binding.refresh) entries.usedAt[slot] = now
-      if (entries.sidOf(slot) === sid) {
+      const current = entries.sidOf(slot)
+      if (current === sid || !moves(current, sid, binding)) {
         if (entries.usedAt[slot]! - entries.toldAt[slot]! >= binding.timeout * toldPart) entries.tell(slot)
       } else {
         entries.turn(slot, sid, now)
@@ -225,6 +231,15 @@ function removeRunOut(entries: SessionEntries, now: number, timeout: number, mos
     if (slot < 0 || !runOut(entries, slot, now, timeout)) return
     entries.remove(slot)
   }
+}
+
+/**
+ * Whether a request that ended at one peer takes along a session that is bound to another by now. Where it went as it was
+ * told it has nothing to say of a session that was moved, or begun, while it was on its way.
+ */
+function moves(current: string, sid: string, { create, from }: Binding): boolean {
+  if (from === undefined) return true
+  return from !== sid && (create || from === current)
 }
 
 function create(entries: SessionEntries, record: SessionRecord, { timeout }: Binding): number {

@@ -258,9 +258,10 @@ export class Selection implements Ask {
     return attempt
   }
 
-  #stick(attempt: Attempt, { status, session }: StickyAsk): void {
+  #stick(attempt: Attempt, { status, session, hint }: StickyAsk): void {
     attempt.sticky = status
     attempt.session = session
+    if (session !== undefined) attempt.boundTo = hint
     if (status !== '') this.group.upstream.zone.add(stickyFields[status], 1)
   }
 

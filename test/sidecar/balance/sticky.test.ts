@@ -447,6 +447,32 @@ describe('sessions that are learnt', () => {
     assert.equal(all.table.rebound, 1)
   })
 
+  test('that were moved, or begun, while a request was on its way stay where they are', () => {
+    const all = made([{}, {}, {}], { learn: {} })
+    const unknown = search(all, 'id')
+    assert.equal(unknown.next(), 'a NEW round_robin')
+    const maker = search(all, '', { uri: 'id' })
+    assert.equal(maker.next(), 'b NEW round_robin')
+    end(all, maker.attempts[0]!, maker.call)
+    // It knew nothing of the session, and has made none.
+    end(all, unknown.attempts[0]!, unknown.call)
+    const [slow, renewing, mover] = [search(all, 'id'), search(all, 'id', { uri: 'id' }), search(all, 'id')]
+    for (const one of [slow, renewing, mover]) assert.equal(one.next(), 'b HIT sticky')
+    end(all, mover.attempts[0]!, mover.call, { ending: 'error', failed: true, reason: 'refused', next: true })
+    assert.equal(mover.next(), 'c MISS round_robin')
+    end(all, mover.attempts[1]!, mover.call)
+    // Both went where it had been before.
+    end(all, slow.attempts[0]!, slow.call)
+    end(all, renewing.attempts[0]!, renewing.call)
+    assert.equal(search(all, 'id').next(), 'c HIT sticky')
+    assert.equal(all.table.rebound, 1)
+    // Another id is of another session, whatever the request said.
+    const renamer = search(all, 'id', { uri: 'new' })
+    renamer.next()
+    end(all, renamer.attempts[0]!, renamer.call)
+    assert.equal(search(all, 'new').next(), 'c HIT sticky')
+  })
+
   test('are never made by requests that only name one', () => {
     const all = made([{}, {}], { learn: {} })
     const one = search(all, 'id')
