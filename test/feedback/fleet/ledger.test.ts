@@ -16,6 +16,7 @@ import { enterQueue } from '../../../feedback/waiting.ts'
 import { Clock } from '../../support/clock.ts'
 import { group, type PeerSketch } from '../../support/peers.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
+import { undisturbed } from '../../support/undisturbed.ts'
 
 const learning: Learning = { mode: 'header', factor: 0.9, errors: 3, decay: 10_000, account: undefined }
 const ttl = 400
@@ -30,6 +31,15 @@ after(async () => {
   redis.disconnect()
   await server.stop()
 })
+
+/** A test in which instances have to be heard again within `ttl`: on a machine that stands still they are not. */
+const lasting = (name: string, go: () => Promise<void>) =>
+  test(name, () =>
+    undisturbed(async () => {
+      await redis.flushall()
+      await go()
+    }),
+  )
 
 /** One instance with a group of its own, whose exchanges are made by hand. */
 class Instance {
@@ -170,7 +180,7 @@ describe('evidence of success and failure', () => {
 })
 
 describe('stuck work', () => {
-  test('what is stuck at one instance ages at the others, and is gone with its instance', async () => {
+  lasting('what is stuck at one instance ages at the others, and is gone with its instance', async () => {
     const [a, b] = [new Instance('stuck', 'a'), new Instance('stuck', 'b')]
     a.numbers.avg[0] = 10
     a.answer(0, 1)
@@ -395,7 +405,7 @@ describe('a limit for the fleet', () => {
     while (numbers.conns[0]! > count) holdConn(upstream.zone, 0, -1)
   }
 
-  test('leases follow demand, and are never more than the limit in all', async () => {
+  lasting('leases follow demand, and are never more than the limit in all', async () => {
     const all = ['a', 'b', 'c'].map((id) => new Instance('leases', id, limited(20)))
     const [a, b, c] = all as [Instance, Instance, Instance]
     // The first `ttl` of a state nobody gets more than a fair part.
@@ -425,7 +435,7 @@ describe('a limit for the fleet', () => {
     assert.ok(lease(b) >= 5 && lease(c) >= 5, `others get theirs: ${all.map(lease)}`)
   })
 
-  test('requests that wait are a need of a part, and are told when it may have changed', async () => {
+  lasting('requests that wait are a need of a part, and are told when it may have changed', async () => {
     const a = new Instance('waiting', 'a', limited(10))
     await rounds(a)
     const { zone } = a.upstream
@@ -439,7 +449,7 @@ describe('a limit for the fleet', () => {
     assert.ok(zone.bell.rings > before)
   })
 
-  test('what an instance held that dies is free again within ttl', async () => {
+  lasting('what an instance held that dies is free again within ttl', async () => {
     const [a, b] = [new Instance('death', 'a', limited(10)), new Instance('death', 'b', limited(10))]
     await rounds(a, b)
     await sleep(ttl)
@@ -459,39 +469,42 @@ describe('a limit for the fleet', () => {
     assert.equal(lease(b), 10)
   })
 
-  test('who is cut off takes a fair part, and on return holds what is in progress at most beyond the limit', async () => {
-    const [a, b] = [new Instance('return', 'a', limited(10)), new Instance('return', 'b', limited(10))]
-    await rounds(a, b)
-    await rounds(a, b)
-    await sleep(ttl + 50)
-    a.ledger.cutOff()
-    assert.equal(lease(a), 5)
-    load(a, 5)
-    for (let i = 0; i < 10; i++) {
-      load(b, lease(b))
-      await b.round()
-      b.clock.move(200)
-    }
-    assert.equal(lease(b), 10)
-    await a.round()
-    assert.equal(lease(a), 0, 'nothing more is begun as long as all is leased')
-    assert.equal(a.numbers.conns[0], 5)
-    // Both have as much to do as they are allowed, and what is in progress ends bit by bit.
-    for (let i = 0; i < 20; i++) {
-      for (const one of [a, b]) {
-        const running = one.numbers.conns[0]!
-        load(one, Math.max(lease(one), running - 1))
-        one.upstream.zone.add('requests', 1)
-        await one.round()
-        one.clock.move(200)
+  lasting(
+    'who is cut off takes a fair part, and on return holds what is in progress at most beyond the limit',
+    async () => {
+      const [a, b] = [new Instance('return', 'a', limited(10)), new Instance('return', 'b', limited(10))]
+      await rounds(a, b)
+      await rounds(a, b)
+      await sleep(ttl + 50)
+      a.ledger.cutOff()
+      assert.equal(lease(a), 5)
+      load(a, 5)
+      for (let i = 0; i < 10; i++) {
+        load(b, lease(b))
+        await b.round()
+        b.clock.move(200)
       }
-    }
-    const running = [a, b].map(({ numbers }) => numbers.conns[0]!)
-    assert.ok(running[0]! + running[1]! <= 10, `${running}`)
-    assert.ok(Math.min(...running) >= 4, `each has its part again: ${running}`)
-  })
+      assert.equal(lease(b), 10)
+      await a.round()
+      assert.equal(lease(a), 0, 'nothing more is begun as long as all is leased')
+      assert.equal(a.numbers.conns[0], 5)
+      // Both have as much to do as they are allowed, and what is in progress ends bit by bit.
+      for (let i = 0; i < 20; i++) {
+        for (const one of [a, b]) {
+          const running = one.numbers.conns[0]!
+          load(one, Math.max(lease(one), running - 1))
+          one.upstream.zone.add('requests', 1)
+          await one.round()
+          one.clock.move(200)
+        }
+      }
+      const running = [a, b].map(({ numbers }) => numbers.conns[0]!)
+      assert.ok(running[0]! + running[1]! <= 10, `${running}`)
+      assert.ok(Math.min(...running) >= 4, `each has its part again: ${running}`)
+    },
+  )
 
-  test('an instance alone has half of it at its first exchange, and all of it at the second', async () => {
+  lasting('an instance alone has half of it at its first exchange, and all of it at the second', async () => {
     const a = new Instance('alone', 'a', limited(100))
     await a.round()
     assert.equal(lease(a), 50)
@@ -501,7 +514,7 @@ describe('a limit for the fleet', () => {
     assert.equal(lease(a), 100)
   })
 
-  test('of two that begin together each has half at once', async () => {
+  lasting('of two that begin together each has half at once', async () => {
     const [a, b] = [new Instance('twins', 'a', limited(100)), new Instance('twins', 'b', limited(100))]
     for (let i = 0; i < 3; i++) {
       await rounds(a, b)
@@ -515,54 +528,63 @@ describe('a limit for the fleet', () => {
     assert.deepEqual([a, b, c].map(lease), [33, 33, 33])
   })
 
-  test('who loses Redis takes a fair part at once, and back there it has what is leased to it', async () => {
-    const [a, b] = [new Instance('gone', 'a', limited(10)), new Instance('gone', 'b', limited(10))]
-    await rounds(a, b)
-    await sleep(ttl)
-    for (let i = 0; i < 8; i++) {
-      load(a, lease(a))
+  lasting(
+    'who loses Redis takes a fair part at once, and back there it has what is leased to it',
+    async () => {
+      const [a, b] = [new Instance('gone', 'a', limited(10)), new Instance('gone', 'b', limited(10))]
       await rounds(a, b)
-      for (const one of [a, b]) one.clock.move(200)
-    }
-    assert.deepEqual([lease(a), lease(b)], [10, 0])
-    const { epoch, version } = a.ledger
-    for (const { ledger } of [a, b]) {
-      ledger.skip()
-      ledger.takeFair()
-    }
-    assert.deepEqual([lease(a), lease(b)], [5, 5])
-    assert.deepEqual([a.ledger.epoch, a.ledger.version], [epoch, version], 'nothing else is lost')
-    b.answer(0, 5, 0)
-    await rounds(b, a)
-    assert.ok(a.numbers.ok[0]! < 0.6, 'evidence goes on from where it was')
-    assert.equal(lease(b), 0, 'the store knows of no more')
-    assert.ok(lease(a) >= 5)
-  })
+      await sleep(ttl)
+      for (let i = 0; i < 8; i++) {
+        load(a, lease(a))
+        await rounds(a, b)
+        for (const one of [a, b]) one.clock.move(200)
+      }
+      assert.deepEqual([lease(a), lease(b)], [10, 0])
+      const { epoch, version } = a.ledger
+      for (const { ledger } of [a, b]) {
+        ledger.skip()
+        ledger.takeFair()
+      }
+      assert.deepEqual([lease(a), lease(b)], [5, 5])
+      assert.deepEqual([a.ledger.epoch, a.ledger.version], [epoch, version], 'nothing else is lost')
+      b.answer(0, 5, 0)
+      await rounds(b, a)
+      assert.ok(a.numbers.ok[0]! < 0.6, 'evidence goes on from where it was')
+      assert.equal(lease(b), 0, 'the store knows of no more')
+      assert.ok(lease(a) >= 5)
+    },
+  )
 
-  test('who has never heard of anybody goes by the whole limit when Redis is lost', async () => {
+  lasting('who has never heard of anybody goes by the whole limit when Redis is lost', async () => {
     const a = new Instance('never', 'a', limited(10))
     a.ledger.takeFair()
     assert.equal(a.numbers.lease[0], 0)
   })
 
-  test('when Redis has forgotten everything nobody gets more than what it had or a fair part', async () => {
-    const [a, b] = [new Instance('forgotten', 'a', limited(10)), new Instance('forgotten', 'b', limited(10))]
-    await rounds(a, b)
-    await sleep(ttl)
-    for (let i = 0; i < 4; i++) {
-      load(a, lease(a))
-      load(b, lease(b))
+  lasting(
+    'when Redis has forgotten everything nobody gets more than what it had or a fair part',
+    async () => {
+      const [a, b] = [
+        new Instance('forgotten', 'a', limited(10)),
+        new Instance('forgotten', 'b', limited(10)),
+      ]
       await rounds(a, b)
-    }
-    // Twice, before it has heard of the other again.
-    for (const _ of [1, 2]) {
-      await redis.flushall()
+      await sleep(ttl)
       for (let i = 0; i < 4; i++) {
         load(a, lease(a))
-        await rounds(a)
+        load(b, lease(b))
+        await rounds(a, b)
       }
-    }
-    await b.round()
-    assert.ok(lease(a) + lease(b) <= 10 + 1, `${lease(a)} ${lease(b)}`)
-  })
+      // Twice, before it has heard of the other again.
+      for (const _ of [1, 2]) {
+        await redis.flushall()
+        for (let i = 0; i < 4; i++) {
+          load(a, lease(a))
+          await rounds(a)
+        }
+      }
+      await b.round()
+      assert.ok(lease(a) + lease(b) <= 10 + 1, `${lease(a)} ${lease(b)}`)
+    },
+  )
 })

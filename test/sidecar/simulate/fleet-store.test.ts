@@ -11,6 +11,7 @@ import { dice } from '../../../sidecar/simulate/dice.ts'
 import { FleetStore } from '../../../sidecar/simulate/fleet-store.ts'
 import { type RedisServer, redisServer } from '../../support/redis.ts'
 import { silent } from '../../support/silent-update.ts'
+import { timed } from '../../support/undisturbed.ts'
 
 /*
  * The script that Redis runs, and its twin that simulations have: what the one answers the other has to. The twin's clock
@@ -261,22 +262,25 @@ test('where what an instance told is lost nothing fits any more, and all begins 
   }
 })
 
-test('leases are the limit at most, and who asks for more than is left gets what is left', async () => {
-  const pair = new Pair()
-  const [one, other] = [new Instance('one'), new Instance('other')]
-  one.learn(await pair.exchange(one, { a: { limit: 10, want: 8 } }))
-  await sleep(ttl)
-  one.learn(await pair.exchange(one, { a: { limit: 10, have: 8, want: 8 } }))
-  const heard = await pair.exchange(other, { a: { limit: 10, want: 5, need: 1 } })
-  assert.deepEqual(heard.leases, [2])
-  const { shortAt, cravedAt } = heard.peers.get('a')!
-  assert.deepEqual([shortAt, cravedAt], [0, 0], 'a wish for a reserve marks nothing')
-  const needy = await pair.exchange(other, { a: { limit: 10, have: 2, want: 5, need: 5 } })
-  assert.ok(needy.peers.get('a')!.shortAt > 0 && needy.peers.get('a')!.cravedAt > 0)
-  const more = await pair.exchange(one, { a: { limit: 10, have: 8, want: 8, need: 9 } })
-  assert.equal(more.peers.get('a')!.shortAt, needy.peers.get('a')!.shortAt, 'it has a fair part')
-  assert.ok(more.peers.get('a')!.cravedAt > needy.peers.get('a')!.cravedAt)
-})
+test(
+  'leases are the limit at most, and who asks for more than is left gets what is left',
+  timed(async () => {
+    const pair = new Pair()
+    const [one, other] = [new Instance('one'), new Instance('other')]
+    one.learn(await pair.exchange(one, { a: { limit: 10, want: 8 } }))
+    await sleep(ttl)
+    one.learn(await pair.exchange(one, { a: { limit: 10, have: 8, want: 8 } }))
+    const heard = await pair.exchange(other, { a: { limit: 10, want: 5, need: 1 } })
+    assert.deepEqual(heard.leases, [2])
+    const { shortAt, cravedAt } = heard.peers.get('a')!
+    assert.deepEqual([shortAt, cravedAt], [0, 0], 'a wish for a reserve marks nothing')
+    const needy = await pair.exchange(other, { a: { limit: 10, have: 2, want: 5, need: 5 } })
+    assert.ok(needy.peers.get('a')!.shortAt > 0 && needy.peers.get('a')!.cravedAt > 0)
+    const more = await pair.exchange(one, { a: { limit: 10, have: 8, want: 8, need: 9 } })
+    assert.equal(more.peers.get('a')!.shortAt, needy.peers.get('a')!.shortAt, 'it has a fair part')
+    assert.ok(more.peers.get('a')!.cravedAt > needy.peers.get('a')!.cravedAt)
+  }),
+)
 
 test('nothing of a group is kept for ever, and a departure begins nothing', async () => {
   const pair = new Pair()
