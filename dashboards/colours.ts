@@ -3,6 +3,7 @@
  * is an error that a peer has answered with, blue is not known yet, grey is nobody's fault.
  */
 
+import { type GrpcStatusName, grpcStatusNames } from '../feedback/grpc-status.ts'
 import {
   type AttemptReason,
   attemptReasons,
@@ -69,6 +70,27 @@ const endingColours: Readonly<Record<AttemptReason, string>> = {
   stale: '#b0b0b0',
 }
 
+/** How calls of gRPC end; where there is a reason for it, in its colour. */
+const grpcColours: Readonly<Record<GrpcStatusName, string>> = {
+  OK: good,
+  CANCELLED: endingColours.grpc_cancelled,
+  UNKNOWN: endingColours.grpc_unknown,
+  INVALID_ARGUMENT: 'dark-yellow',
+  DEADLINE_EXCEEDED: endingColours.grpc_deadline_exceeded,
+  NOT_FOUND: 'yellow',
+  ALREADY_EXISTS: 'light-yellow',
+  PERMISSION_DENIED: 'semi-dark-orange',
+  RESOURCE_EXHAUSTED: endingColours.grpc_resource_exhausted,
+  FAILED_PRECONDITION: 'semi-dark-yellow',
+  ABORTED: endingColours.grpc_aborted,
+  OUT_OF_RANGE: 'super-light-yellow',
+  UNIMPLEMENTED: endingColours.grpc_unimplemented,
+  INTERNAL: endingColours.grpc_internal,
+  UNAVAILABLE: endingColours.grpc_unavailable,
+  DATA_LOSS: 'dark-purple',
+  UNAUTHENTICATED: 'light-orange',
+}
+
 /** Why there was no attempt, or no further one. */
 const denialColours: Readonly<Record<DenialReason, string>> = {
   no_live: 'red',
@@ -119,6 +141,9 @@ export const statusSeries: SeriesColours = new Map([
   ['/^499/', '#808080'],
   ['/^(5..|xxx)/', 'red'],
 ])
+
+/** By status of gRPC. */
+export const grpcSeries: SeriesColours = new Map(grpcStatusNames.map((name) => [name, grpcColours[name]]))
 
 /** Tracks: the one that is on trial stands out. */
 export const trackSeries: SeriesColours = new Map([

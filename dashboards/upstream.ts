@@ -18,6 +18,7 @@ import { between, max, mean, rate, sum } from './promql.ts'
 import { chosen } from './scope.ts'
 import { shadowRow } from './shadow.ts'
 import { table } from './tables.ts'
+import { grpcRow } from './upstream-grpc.ts'
 import { feedbackRow, fleetRow, healthRow, limit, loadRow, timesRow } from './upstream-more.ts'
 import { changesRow, queueRow, stickyRow, streamRow } from './upstream-ways.ts'
 
@@ -170,7 +171,19 @@ export function upstream(): Dashboard {
     about: 'What each peer of a group gets, how it does, and whether that is what the method means.',
     choices: ['upstream', 'peer', 'track'],
     rows: [
-      ...[clients, now, split, endings, timesRow, loadRow, healthRow, streamRow, queueRow, stickyRow],
+      ...[
+        clients,
+        now,
+        split,
+        endings,
+        grpcRow,
+        timesRow,
+        loadRow,
+        healthRow,
+        streamRow,
+        queueRow,
+        stickyRow,
+      ],
       ...[changesRow, feedbackRow, fleetRow, shadowRow],
     ],
   })

@@ -1,3 +1,26 @@
+/** Names of the statuses that calls of gRPC end with, each at its number. */
+export const grpcStatusNames = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+] as const
+
+export type GrpcStatusName = (typeof grpcStatusNames)[number]
+
 /**
  * Statuses of gRPC that another peer may be asked after, by the words of `grpc_next_upstream`. All others say
  * something of the call, which every peer would say.

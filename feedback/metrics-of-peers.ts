@@ -31,6 +31,13 @@ export const peerMetrics: readonly Metric[] = [
     'statuses',
     'code',
   ),
+  peer(
+    'grpc_responses_total',
+    'counter',
+    'Calls of gRPC by the status that the peer ended them with, those of retried attempts too.',
+    'grpcStatuses',
+    'code',
+  ),
   peer('failures_total', 'counter', 'Attempts that count against the peer.', 'failsTotal'),
   peer('sent_bytes_total', 'counter', 'Bytes sent to the peer.', 'bytesSent'),
   peer('received_bytes_total', 'counter', 'Bytes received from the peer.', 'bytesReceived'),

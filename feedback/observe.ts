@@ -124,7 +124,8 @@ function ended(
   numbers.bytesReceived[index]! += Counted.rest(attempt.bytesReceived, counted?.received)
   if (attempt.reason === undefined) numbers.succeeded[index]! += 1
   else zone.reasons[reasonIndex.get(attempt.reason)!]![index]! += 1
-  const { peerStatus } = attempt
+  const { peerStatus, grpcStatus } = attempt
+  if (grpcStatus !== undefined) zone.grpcStatuses[grpcStatus]![index]! += 1
   if (peerStatus !== undefined) {
     const known = peerStatus >= 100 && peerStatus <= 599
     zone.statuses[known ? peerStatus - 100 : zone.statuses.length - 1]![index]! += 1

@@ -8,6 +8,7 @@ import {
   type PeerField,
   peerFields,
 } from './fields.ts'
+import { grpcStatusNames } from './grpc-status.ts'
 import { Lock, lockWords } from './lock.ts'
 import type { Peer } from './peer.ts'
 import { attemptReasons, denialReasons, signalReasons } from './reasons.ts'
@@ -81,6 +82,8 @@ export class Zone {
   reasons!: readonly Column[]
   /** `statuses[code - 100][index]`; the last is for all other codes. */
   statuses!: readonly Column[]
+  /** `grpcStatuses[status][index]`: how calls of gRPC ended, as far as they did. */
+  grpcStatuses!: readonly Column[]
   /** `ignored[r][index]`, r the index in `signalReasons`: reports of the peer that were not taken. */
   ignored!: readonly Column[]
   /** `headerHistogram[bucket][index]`, not added up; their sum is the count. */
@@ -136,6 +139,7 @@ export class Zone {
       peerFields.length +
       words +
       codes +
+      grpcStatusNames.length +
       2 * (buckets + 1) +
       exemplarSize * buckets +
       heldColumns * this.threads
@@ -162,6 +166,7 @@ export class Zone {
     }
     this.reasons = takeMany(attemptReasons.length)
     this.statuses = takeMany(codes)
+    this.grpcStatuses = takeMany(grpcStatusNames.length)
     this.ignored = takeMany(signalReasons.length)
     this.headerHistogram = takeMany(buckets)
     this.headerSum = take(capacity)
@@ -311,6 +316,7 @@ export class Zone {
     yield* Object.values(this.peers)
     yield* this.reasons
     yield* this.statuses
+    yield* this.grpcStatuses
     yield* this.ignored
     yield* this.headerHistogram
     yield* this.responseHistogram

@@ -1,32 +1,13 @@
+import { grpcStatusNames } from '../feedback/grpc-status.ts'
+
 /** The messages of `grpc.health.v1`, as far as a probe needs them: protocol buffers by hand. */
 
 /** `grpc.health.v1.HealthCheckResponse.ServingStatus`, by number. */
 const servingStatuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'] as const
 
-/** Names of `grpc-status`, by number. */
-const statusNames = [
-  'OK',
-  'CANCELLED',
-  'UNKNOWN',
-  'INVALID_ARGUMENT',
-  'DEADLINE_EXCEEDED',
-  'NOT_FOUND',
-  'ALREADY_EXISTS',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'FAILED_PRECONDITION',
-  'ABORTED',
-  'OUT_OF_RANGE',
-  'UNIMPLEMENTED',
-  'INTERNAL',
-  'UNAVAILABLE',
-  'DATA_LOSS',
-  'UNAUTHENTICATED',
-] as const
-
 /** `5 NOT_FOUND`, of the text of a `grpc-status` field. */
 export function statusName(text: string): string {
-  const name = /^\d{1,2}$/.test(text) ? statusNames[Number(text)] : undefined
+  const name = /^\d{1,2}$/.test(text) ? grpcStatusNames[Number(text)] : undefined
   return name === undefined ? text : `${text} ${name}`
 }
 

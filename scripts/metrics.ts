@@ -33,7 +33,7 @@ connections, and \`…_request_seconds\`, in whose place \`…_session_seconds\`
 | How long do clients wait, retries and all? | \`evenkeel_upstream_request_seconds\` |
 | Is it us or the peer? | \`evenkeel_peer_header_seconds\` and \`evenkeel_peer_response_seconds\` are the peer's part of it. \`nodejs_eventloop_lag_p99_seconds\` is ours, \`evenkeel_upstream_retries_waiting\` waits on purpose |
 | Which failures did retries hide from clients? | \`evenkeel_upstream_rescued_total\` (requests), \`evenkeel_upstream_hidden_failures_total\` (attempts) |
-| What went wrong with attempts, and where? | \`evenkeel_peer_attempt_reasons_total\` by \`reason\`, \`evenkeel_peer_responses_total\` by \`code\`: retried attempts too |
+| What went wrong with attempts, and where? | \`evenkeel_peer_attempt_reasons_total\` by \`reason\`, \`evenkeel_peer_responses_total\` by \`code\`: retried attempts too. Calls of gRPC have 200 there however they end: \`evenkeel_peer_grpc_responses_total\` by \`code\`, a name as \`UNAVAILABLE\` |
 | Why did requests get no attempt, or no further one? | \`evenkeel_upstream_denials_total\` by \`reason\`: nobody there, budget spent, not to be repeated |
 | Is there anybody left to ask? | \`evenkeel_peer_excluded\`: 1 at the reason that keeps a peer out, 0 at all reasons of one that may be picked |
 | What should a peer get, and what does it get? | \`evenkeel_peer_share_ratio\`; the rate of \`evenkeel_peer_attempts_total\` |
@@ -64,7 +64,7 @@ itself, and keeps them where it runs with \`--enable-feature=exemplar-storage\`.
 ## How many series
 
 No label is ever controlled by a client: not by its host, path, method or headers. \`upstream\`, \`peer\`, \`track\`, \`resolver\` and \`name\` are the configuration's and
-of its names' addresses, \`reason\`, \`status\`, \`change\` and \`type\` are of closed lists, \`code\` is a status from 100 to 599 or \`xxx\` for all others. Reasons have a series from the start, so that rates see the first, and so have the statuses that alerts look for; others once they have occurred.
+of its names' addresses, \`reason\`, \`status\`, \`change\` and \`type\` are of closed lists, \`code\` is a status from 100 to 599 or \`xxx\` for all others, of gRPC one of 17 names. Reasons have a series from the start, so that rates see the first, and so have the statuses that alerts look for; others once they have occurred.
 That makes about 90 series for each peer. A scrape of 200 peers gives way to requests every half millisecond.
 
 The series of a peer stay as long as the configuration has it, and go when its last request ends after that (until then it is \`draining\`). Its slot in memory is

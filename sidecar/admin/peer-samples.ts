@@ -1,5 +1,6 @@
 import { type Exemplar, exemplarSize, readExemplar } from '../../feedback/exemplar.ts'
 import type { PeerField } from '../../feedback/fields.ts'
+import { grpcStatusNames } from '../../feedback/grpc-status.ts'
 import { connsLimit, downtime, throttle } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import { attemptReasons, exclusionReasons, signalReasons } from '../../feedback/reasons.ts'
@@ -78,6 +79,7 @@ export const peerSamplers: ReadonlyMap<string, PeerSampler> = new Map([
   ['evenkeel_peer_succeeded_total', field('succeeded')],
   ['evenkeel_peer_attempt_reasons_total', reasons],
   ['evenkeel_peer_responses_total', responses],
+  ['evenkeel_peer_grpc_responses_total', grpcResponses],
   ['evenkeel_peer_failures_total', field('failsTotal')],
   ['evenkeel_peer_sent_bytes_total', field('bytesSent')],
   ['evenkeel_peer_received_bytes_total', field('bytesReceived')],
@@ -204,6 +206,14 @@ function responses(out: Exposition, name: string, series: Series): void {
     if (count === 0) continue
     const code = i === statuses.length - 1 ? 'xxx' : String(100 + i)
     out.sample(name, `${series.labels},code="${code}"}`, count)
+  }
+}
+
+/** The same of gRPC: groups that have no calls of it have no series. */
+function grpcResponses(out: Exposition, name: string, series: Series): void {
+  for (const [i, code] of grpcStatusNames.entries()) {
+    const count = sum(series, series.zone.grpcStatuses[i]!)
+    if (count > 0) out.sample(name, `${series.labels},code="${code}"}`, count)
   }
 }
 

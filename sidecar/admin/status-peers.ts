@@ -1,4 +1,5 @@
 import { type AgentOrders, agentOrders } from '../../feedback/agent.ts'
+import { grpcStatusNames } from '../../feedback/grpc-status.ts'
 import { downtime, type PeerState, peerState } from '../../feedback/health.ts'
 import { waitingAge } from '../../feedback/learn.ts'
 import type { Peer } from '../../feedback/peer.ts'
@@ -217,4 +218,14 @@ function* observed({ upstream }: UpstreamFacts, peer: Peer, now: number): Genera
       }
     },
   ]
+  if (zone.grpcStatuses.some((column) => column[index]! > 0))
+    yield ['grpc_responses', () => grpcResponses(zone, index)]
+}
+
+/** Statuses that calls of gRPC ended with, by name, with how often. */
+function* grpcResponses(zone: Zone, index: number): Generator<Entry> {
+  for (const [i, name] of grpcStatusNames.entries()) {
+    const count = zone.grpcStatuses[i]![index]!
+    if (count > 0) yield [name, count]
+  }
 }

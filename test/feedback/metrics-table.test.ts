@@ -37,7 +37,7 @@ async function families() {
   )
   const { zone } = backend.upstream
   for (const field of peerFields) zone.peers[field].fill(1)
-  for (const column of zone.statuses) column.fill(1)
+  for (const column of [...zone.statuses, ...zone.grpcStatuses]) column.fill(1)
   for (const track of backend.upstream.tracks.values()) track.answered(200, 5, undefined)
   const db = group('stream/db', { a: {} }, { kind: 'stream' })
   for (const field of peerFields) db.upstream.zone.peers[field].fill(1)

@@ -32,6 +32,7 @@ function numbers({ zone, index }: Peer): number[] {
     ...peerFields.map((field) => zone.peers[field]),
     ...zone.reasons,
     ...zone.statuses,
+    ...zone.grpcStatuses,
     ...zone.headerHistogram,
     ...zone.responseHistogram,
   ]
@@ -163,6 +164,20 @@ test('counts statuses one by one from 100 to 599, all others together, and none 
   attempted(upstream, peer, { ending: 'http', next: true, reason: 'http_503', peerStatus: 503 }, 1000)
   attempted(upstream, peer, { ending: 'error', reason: 'refused' }, 1000)
   assert.equal(statuses(peer), '100: 1, 200: 2, 503: 2, 599: 1, xxx: 3')
+})
+
+test('counts statuses of gRPC one by one, and none where a call has ended without one', () => {
+  const upstream = group([1, 1])
+  const peer = upstream.peers[0]!
+  for (const grpcStatus of [0, 0, 14, 16]) {
+    attempted(upstream, peer, { ending: 'ok', peerStatus: 200, grpcStatus }, 1000)
+  }
+  attempted(upstream, peer, { ending: 'ok', peerStatus: 200 }, 1000)
+  attempted(upstream, peer, { ending: 'aborted', reason: 'client_abort', peerStatus: 200 }, 1000)
+  attempted(upstream, peer, { ending: 'error', reason: 'refused' }, 1000)
+  const seen = peer.zone.grpcStatuses.map((column) => column[peer.index])
+  assert.deepEqual(seen, [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1])
+  assert.equal(statuses(peer), '200: 6')
 })
 
 test('adds up the bytes of all attempts, failed ones too', () => {

@@ -10,6 +10,7 @@ function columns(zone: Zone): Column[] {
     ...peerFields.map((field) => zone.peers[field]),
     ...zone.reasons,
     ...zone.statuses,
+    ...zone.grpcStatuses,
     ...zone.ignored,
     ...zone.headerHistogram,
     ...zone.responseHistogram,

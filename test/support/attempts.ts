@@ -14,6 +14,7 @@ export type End =
       readonly next?: boolean
       readonly resent?: boolean
       readonly peerStatus?: number
+      readonly grpcStatus?: number
     }
 
 /** Endings that count against the peer unless said otherwise. */
@@ -35,6 +36,7 @@ export function ended(attempt: Attempt, end: End, now: number): void {
   attempt.resent = more.resent ?? false
   attempt.reason = more.reason
   if (more.peerStatus !== undefined) attempt.peerStatus = more.peerStatus
+  attempt.grpcStatus = more.grpcStatus
   observe(attempt, undefined, now)
 }
 

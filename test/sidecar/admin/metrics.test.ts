@@ -34,6 +34,7 @@ function seen() {
   zone.reasons[attemptReasons.indexOf('reset')]![at] = 4
   zone.statuses[104]![at] = 3
   zone.statuses.at(-1)![at] = 1
+  zone.grpcStatuses[14]![at] = 2
   zone.headerHistogram[0]![at] = 1
   zone.headerHistogram[2]![at] = 2
   zone.headerHistogram.at(-1)![at] = 1
@@ -58,6 +59,10 @@ test('the numbers of the zones are told, in seconds, with nothing but fixed labe
   assert.equal(value('evenkeel_peer_attempt_reasons_total', b.replace('}', ',reason="tls"}')), 0)
   assert.equal(value('evenkeel_peer_responses_total', a.replace('}', ',code="204"}')), 3)
   assert.equal(value('evenkeel_peer_responses_total', a.replace('}', ',code="xxx"}')), 1)
+  assert.deepEqual(
+    [...families.get('evenkeel_peer_grpc_responses_total')!.samples],
+    [[`evenkeel_peer_grpc_responses_total${a.replace('}', ',code="UNAVAILABLE"}')}`, 2]],
+  )
   assert.equal(value('evenkeel_peer_in_flight', a), 2)
   assert.equal(value('evenkeel_peer_max_conns', a), 4)
   assert.equal(value('evenkeel_peer_max_conns', b), undefined)

@@ -40,6 +40,8 @@ function seen() {
   zone.peers.headerTime[at] = 0.2
   zone.peers.responseTime[at] = 12.6
   zone.reasons[0]![at] = 2
+  zone.grpcStatuses[0]![at] = 44
+  zone.grpcStatuses[14]![at] = 1
   zone.set('keepalive', 3)
   zone.set('requests', 46)
   zone.set('tries', 48)
@@ -98,6 +100,11 @@ test('a group is written byte for byte as Angie writes it, with what evenkeel ad
     '\t\t\t\t"unmeasured": 0,',
     '\t\t\t\t"reasons": {',
     '\t\t\t\t\t"refused": 2',
+    '\t\t\t\t},',
+    '',
+    '\t\t\t\t"grpc_responses": {',
+    '\t\t\t\t\t"OK": 44,',
+    '\t\t\t\t\t"UNAVAILABLE": 1',
     '\t\t\t\t}',
     '\t\t\t}',
     '\t\t}',
