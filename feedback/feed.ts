@@ -1,3 +1,4 @@
+import { isGrpcFailure } from './grpc-status.ts'
 import type { Ending } from './outcome.ts'
 import type { AttemptReason, DenialReason } from './reasons.ts'
 
@@ -13,6 +14,8 @@ export interface RecentAttempt {
   readonly pick: string
   /** What the peer answered, or the status that its failure stands for; undefined where there is none. */
   readonly status: number | undefined
+  /** What a call of gRPC ended with, 0 to 16; undefined where it is none, or where its answer is not whole. */
+  readonly grpcStatus: number | undefined
   readonly ending: Ending | undefined
   readonly reason: AttemptReason | undefined
   /** Detail for people, which a peer may have written; control characters are escaped. */
@@ -47,15 +50,17 @@ export interface RecentBatch {
 }
 
 /** Reasons that say nothing of a peer. */
-const neutral: ReadonlySet<AttemptReason | undefined> = new Set([undefined, 'client_abort', 'stale'])
+const neutral: ReadonlySet<AttemptReason> = new Set(['client_abort', 'stale'])
 
-/** Whether it is something to look at: it failed, nobody was eligible, or the client got a server's error. */
+/** Whether it is something to look at: it failed, nobody was eligible, or the client got a server's error, of gRPC too. */
 export function isTrouble({
   reason,
   ending,
   status = 0,
-}: Pick<RecentAttempt, 'reason' | 'ending' | 'status'>): boolean {
-  return !neutral.has(reason) || ending === 'no_live' || (status >= 500 && reason === undefined)
+  grpcStatus = 0,
+}: Pick<RecentAttempt, 'reason' | 'ending' | 'status' | 'grpcStatus'>): boolean {
+  if (reason !== undefined) return !neutral.has(reason)
+  return ending === 'no_live' || status >= 500 || isGrpcFailure(grpcStatus)
 }
 
 /** The attempts of a span, so many at most: trouble is preferred, and the rest is counted. */

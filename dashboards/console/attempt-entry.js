@@ -4,7 +4,16 @@
 
 import { h, shape } from './dom.js'
 import { count, duration, exactTime } from './format.js'
-import { attemptReasons, denialReasons, endings, neutral, picks, stateShapes } from './words.js'
+import {
+  attemptReasons,
+  denialReasons,
+  endings,
+  grpcFailures,
+  grpcStatuses,
+  neutral,
+  picks,
+  stateShapes,
+} from './words.js'
 
 /** @typedef {import('./told.js').RecentAttempt} RecentAttempt */
 
@@ -18,9 +27,14 @@ import { attemptReasons, denialReasons, endings, neutral, picks, stateShapes } f
  * Whether it is something to look at, as feedback/feed.ts has it.
  * @param {RecentAttempt} attempt
  */
-function isTrouble({ reason, ending, status = 0 }) {
+function isTrouble({ reason, ending, status = 0, grpcStatus = 0 }) {
   if (reason !== undefined) return !neutral.has(reason)
-  return ending === 'no_live' || status >= 500
+  return ending === 'no_live' || status >= 500 || grpcFailures.has(grpcStatus)
+}
+
+/** Name of what a call of gRPC ended with. @param {RecentAttempt} attempt @returns {string | undefined} */
+function callStatus({ grpcStatus }) {
+  return grpcStatus === undefined ? undefined : (grpcStatuses[grpcStatus] ?? String(grpcStatus))
 }
 
 /**
@@ -37,10 +51,12 @@ export function fits(entry, text, failures) {
   if (failures && !isTrouble(attempt)) return false
   if (text === '') return true
   const { upstream, peer, track, protocol, method, path, reason, ending, status, pick, traceId } = attempt
-  return [upstream, peer, track, protocol, method, path, reason, ending, status, pick, traceId].some((one) =>
-    String(one ?? '')
-      .toLowerCase()
-      .includes(text),
+  const call = callStatus(attempt)
+  return [upstream, peer, track, protocol, method, path, reason, ending, status, call, pick, traceId].some(
+    (one) =>
+      String(one ?? '')
+        .toLowerCase()
+        .includes(text),
   )
 }
 
@@ -104,10 +120,11 @@ function lookOf(attempt) {
   return attempt.reason === undefined ? 'well' : 'neutral'
 }
 
-/** @param {RecentAttempt} attempt */
-function outcome({ status, reason, ending }) {
+/** The status of HTTP says nothing of a call of gRPC. @param {RecentAttempt} attempt */
+function outcome(attempt) {
+  const { status, reason, ending } = attempt
   if (ending === 'no_live') return 'no_live'
-  return reason ?? (status === undefined ? (ending ?? '') : String(status))
+  return reason ?? callStatus(attempt) ?? (status === undefined ? (ending ?? '') : String(status))
 }
 
 /** @param {{ more: number, failed: number }} entry */
@@ -138,6 +155,7 @@ function changeLine({ at, upstream, peer, before, after }, several) {
 export function attemptDetail(attempt) {
   const { reason, ending, denial, detail, peer } = attempt
   const isSession = attempt.protocol !== 'HTTP'
+  const call = callStatus(attempt)
   const facts = [
     [isSession ? 'Session' : 'Request', requestText(attempt)],
     ['Ended', exactTime(attempt.at)],
@@ -148,6 +166,7 @@ export function attemptDetail(attempt) {
     ],
     ['Chosen', chosenText(attempt)],
     ['Status', attempt.status === undefined ? undefined : String(attempt.status)],
+    ['Status of gRPC', call === undefined ? undefined : `${attempt.grpcStatus} ${call}`],
     [
       isSession ? 'First byte' : 'Header',
       attempt.headerMs === undefined ? undefined : `after ${duration(attempt.headerMs)}`,

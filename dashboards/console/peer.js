@@ -18,6 +18,7 @@ const kept = [
   'connectMs',
   'reuses',
   'passedErrors',
+  'passedCalls',
   'shadowPicks',
 ]
 
@@ -101,13 +102,16 @@ export class Peer extends Tracked {
   }
 
   /**
-   * Why attempts did not end well, how often a second; the most frequent first. `5xx` are answers that were passed on.
+   * Why attempts did not end well, how often a second; the most frequent first. `5xx` and `grpc` are answers
+   * that were passed on.
    * @param {number} ms
    */
   troubles(ms) {
     const found = this.reasonRates(ms).filter(({ reason }) => !neutral.has(reason))
     const passed = this.rate('passedErrors', ms) ?? 0
     if (passed > 0) found.push({ reason: '5xx', rate: passed })
+    const calls = this.rate('passedCalls', ms) ?? 0
+    if (calls > 0) found.push({ reason: 'grpc', rate: calls })
     return found.sort((a, b) => b.rate - a.rate)
   }
 
@@ -126,13 +130,13 @@ export class Peer extends Tracked {
   }
 
   /**
-   * Part of the attempts that ended well among those that ended and say something of the peer. An answer 5xx is none
-   * that did, whatever the configuration takes for a failure.
+   * Part of the attempts that ended well among those that ended and say something of the peer. An answer 5xx or a
+   * call of gRPC that failed is none that did, whatever the configuration takes for a failure.
    * @param {number} ms
    * @returns {number | undefined}
    */
   well(ms) {
-    const passed = this.grown('passedErrors', ms) ?? 0
+    const passed = (this.grown('passedErrors', ms) ?? 0) + (this.grown('passedCalls', ms) ?? 0)
     const good = (this.grown('succeeded', ms) ?? 0) - passed
     let bad = passed
     for (const name of this.names('reason ')) {

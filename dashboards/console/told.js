@@ -159,6 +159,7 @@
  * @property {string} [track]
  * @property {string} pick
  * @property {number} [status]
+ * @property {number} [grpcStatus]
  * @property {string} [ending]
  * @property {string} [reason]
  * @property {string} [detail]

@@ -46,6 +46,30 @@ export const attemptReasons = {
 /** Reasons that say nothing of a peer. */
 export const neutral = new Set(['client_abort', 'stale'])
 
+/** What calls of gRPC end with, each at its number. */
+export const grpcStatuses = [
+  'OK',
+  'CANCELLED',
+  'UNKNOWN',
+  'INVALID_ARGUMENT',
+  'DEADLINE_EXCEEDED',
+  'NOT_FOUND',
+  'ALREADY_EXISTS',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'FAILED_PRECONDITION',
+  'ABORTED',
+  'OUT_OF_RANGE',
+  'UNIMPLEMENTED',
+  'INTERNAL',
+  'UNAVAILABLE',
+  'DATA_LOSS',
+  'UNAUTHENTICATED',
+]
+
+/** Those of them that say that the peer did not do its work. */
+export const grpcFailures = new Set([2, 4, 8, 13, 14, 15])
+
 /** Why there was no attempt, or no further one. @type {Readonly<Record<string, string>>} */
 export const denialReasons = {
   budget: 'The retry budget was spent, so the first failure was passed on.',
@@ -135,6 +159,8 @@ export const stateOrder = [
 export function meaning(word) {
   if (word === '5xx')
     return 'The peer answered 5xx, and that was passed on: proxy_next_upstream does not list it.'
+  if (word === 'grpc')
+    return 'The peer ended a call of gRPC with a status that says that it failed, as UNAVAILABLE, and that was passed on: grpc_next_upstream does not list it.'
   for (const list of [attemptReasons, denialReasons, states, endings]) {
     if (Object.hasOwn(list, word)) return list[word]
   }

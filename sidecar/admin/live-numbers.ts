@@ -9,6 +9,7 @@ import { reporting } from '../../feedback/report.ts'
 import type { Track } from '../../feedback/track.ts'
 import type { Zone } from '../../feedback/zone.ts'
 import type { BudgetFacts, ProbeFacts, UpstreamFacts } from './facts.ts'
+import { passedCalls, passedErrors } from './passed-on.ts'
 import { leftToBackups } from './series.ts'
 import { rounded } from './tree.ts'
 
@@ -44,6 +45,7 @@ export const peerColumns = [
   'reportCounts', // 1 where the method goes by it
   'reasons', // place in `words.reasons` and how often, in turn, of those that were
   'passedErrors', // answers 5xx that no rule took for a failure
+  'passedCalls', // the same of calls of gRPC, by their status
   'shadowPicks', // how often the method that is tried beside the group's own would have picked it
   'answering', // headers that came less attempts that ended with one; what threads held that died stays in it
   'connectTime', // moving average, of `stream` alone; 0: none
@@ -198,6 +200,7 @@ function peerRow(facts: UpstreamFacts, peer: Peer, share: number, answered: Floa
     Number(report?.counts ?? false),
     counted(zone.reasons, index),
     passedErrors(peer),
+    passedCalls(peer),
     facts.shadow?.picksOf(peer) ?? 0,
     // How soon there is a first byte is up to the clients of sessions as well: none of them counts as waiting.
     upstream.kind === 'stream' ? numbers.conns[index]! : headers - (answered[index] ?? 0),
@@ -210,16 +213,6 @@ function peerRow(facts: UpstreamFacts, peer: Peer, share: number, answered: Floa
 function waited(peer: Peer, atHeader: boolean, now: number): number | null {
   const waiting = peer.zone.peers.waiting[peer.index]!
   return atHeader && waiting > 0 ? Math.round(waitingAge(peer, now) / waiting) : null
-}
-
-const serverErrors = attemptReasons.flatMap((reason, r) => (/^http_5/.test(reason) ? [r] : []))
-
-/** A status that `proxy_next_upstream` lists has its reason; what is passed on has none. */
-function passedErrors({ zone, index }: Peer): number {
-  let count = 0
-  for (let code = 500; code <= 599; code++) count += zone.statuses[code - 100]![index]!
-  for (const r of serverErrors) count -= zone.reasons[r]![index]!
-  return Math.max(0, count)
 }
 
 /** Where in the list, and how often, in turn. */

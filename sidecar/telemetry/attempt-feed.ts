@@ -51,6 +51,7 @@ export function recent(call: Call, attempt: Attempt, at = Date.now()): RecentAtt
     track: attempt.peer?.options.track,
     pick: attempt.pick,
     status: attempt.status,
+    grpcStatus: attempt.grpcStatus,
     ending: attempt.ending,
     reason: attempt.reason,
     detail: attempt.detail === '' ? undefined : shown(attempt.detail, longestText),

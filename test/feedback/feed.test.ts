@@ -9,6 +9,7 @@ const well: RecentAttempt = {
   track: 'stable',
   pick: 'round_robin',
   status: 200,
+  grpcStatus: undefined,
   ending: 'ok',
   reason: undefined,
   detail: undefined,
@@ -88,4 +89,11 @@ test('a client that left and a stale connection are no trouble, a server’s err
   assert.equal(isTrouble({ ...well, status: 503 }), true)
   assert.equal(isTrouble({ ...well, status: 404 }), false)
   assert.equal(isTrouble({ ...well, ending: 'no_live', status: 502 }), true)
+})
+
+test('a call of gRPC is trouble where its status says that the peer failed, though HTTP says 200', () => {
+  const ended = (grpcStatus: number) => isTrouble({ ...well, grpcStatus })
+  assert.deepEqual([0, 2, 5, 14, 16].map(ended), [false, true, false, true, false])
+  assert.equal(isTrouble({ ...well, grpcStatus: 10, reason: 'grpc_aborted', ending: 'http' }), true)
+  assert.equal(isTrouble({ ...well, grpcStatus: 14, reason: 'client_abort', ending: 'aborted' }), false)
 })

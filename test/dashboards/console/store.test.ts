@@ -132,6 +132,30 @@ test('an answer 5xx that is passed on is no good end', () => {
   assert.equal(scene.peer('a').grown('passedErrors', 10_000), 4)
 })
 
+test('a call of gRPC is no good end where its status says that the peer failed', () => {
+  const demo = group('demo', { a: {} })
+  const scene = new Scene([demo])
+  scene.tell()
+  count(demo, 0, 10)
+  const { grpcStatuses } = demo.upstream.zone
+  for (const [status, times] of [
+    [0, 5],
+    [5, 2],
+    [13, 2],
+    [15, 1],
+  ] as const)
+    grpcStatuses[status]![0]! += times
+  scene.tell()
+  close(scene.peer('a').well(10_000), 0.7)
+  assert.deepEqual(scene.peer('a').troubles(10_000), [{ reason: 'grpc', rate: 3 }])
+  // Those that are listed have their reason already.
+  count(demo, 0, 0, { grpc_unavailable: 4, grpc_cancelled: 1 })
+  grpcStatuses[14]![0]! += 4
+  grpcStatuses[1]![0]! += 1
+  scene.tell()
+  assert.equal(scene.peer('a').grown('passedCalls', 10_000), 3)
+})
+
 test('a peer whose requests get no header is in trouble, and one that is idle or sends a long answer is not', () => {
   const demo = group('demo', { silent: {}, idle: {}, long: {}, slow: {}, brisk: {} })
   const { zone } = demo.upstream

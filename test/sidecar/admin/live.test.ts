@@ -186,6 +186,7 @@ const attempt: RecentAttempt = {
   track: 'stable',
   pick: 'round_robin',
   status: 200,
+  grpcStatus: undefined,
   ending: 'ok',
   reason: undefined,
   detail: undefined,

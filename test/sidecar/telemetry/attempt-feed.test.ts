@@ -32,6 +32,11 @@ test('what is shown of an attempt has neither the query nor control characters, 
   assert.equal(detail, 'told\\x0D\\x0Aby the peer')
 })
 
+test('a call of gRPC is told with its status', () => {
+  assert.equal(recent(call('/a.B/c'), attempt({ grpcStatus: 14 })).grpcStatus, 14)
+  assert.equal(recent(call('/'), attempt()).grpcStatus, undefined)
+})
+
 test('a session is told by what it runs over and where it came in, and asks for nothing', () => {
   const session = (fields: Partial<Call>) => {
     const { protocol, method, path } = recent(call('/', fields), attempt())

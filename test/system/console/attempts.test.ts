@@ -6,6 +6,7 @@ import { backend } from '../../support/backend.ts'
 import { clean, soon, visit } from '../../support/browser.ts'
 import { launchChromium } from '../../support/chromium.ts'
 import { mortal } from '../../support/dying-threads.ts'
+import { failing, GrpcClient, grpcPeer } from '../../support/grpc.ts'
 import { eventually } from '../../support/invariants.ts'
 import { start } from '../../support/sidecar.ts'
 
@@ -128,5 +129,46 @@ test('more than can be listed are counted, and those that failed come first', as
   await watched.page.locator('.more').first().waitFor(soon)
   assert.match((await watched.page.locator('.more').first().textContent()) ?? '', /^and [\d,]+ more/)
   await watched.page.locator('.attempt', { hasText: 'http_503' }).first().waitFor(soon)
+  clean(watched)
+})
+
+test('a call of gRPC is listed by its status, as a failure where that says so', async () => {
+  await using peer = await grpcPeer({
+    unary: (call, done) =>
+      call.request === '0' ? done(null, '') : done(failing(Number(call.request), 'no')),
+  })
+  await using sidecar = await start(`http {
+    upstream demo { zone demo 1m; server ${peer.address} max_fails=0; }
+    server { listen 127.0.0.1:PORT; http2 on; location / { grpc_pass grpc://demo; } }
+  }`)
+  const watched = await visit(browser, sidecar.admin)
+  const { page } = watched
+  await page.locator('#readiness').getByText('ready').waitFor()
+  using client = new GrpcClient(sidecar.port)
+  for (const status of ['0', '5', '14']) await client.unary(status)
+  const lines = page.locator('.attempt')
+  const looks = [
+    ['OK', 'well'],
+    ['NOT_FOUND', 'well'],
+    ['UNAVAILABLE', 'trouble'],
+  ] as const
+  for (const [name, look] of looks) {
+    const line = lines.filter({ has: page.locator('.a-what').getByText(name, { exact: true }) })
+    await line.waitFor(soon)
+    assert.equal(await line.getAttribute('data-look'), look)
+  }
+  await watched
+    .row(peer.address)
+    .getByText(/\bgrpc\b/)
+    .waitFor(soon)
+
+  await page.getByRole('button', { name: 'Only failures' }).click()
+  assert.equal(await lines.count(), 1)
+  await lines.click()
+  await page.getByRole('region', { name: 'The attempt in detail' }).getByText('14 UNAVAILABLE').waitFor()
+  await page.getByRole('searchbox', { name: 'Filter attempts' }).fill('unavail')
+  assert.equal(await lines.count(), 1)
+  await page.getByRole('searchbox', { name: 'Filter attempts' }).fill('internal')
+  await page.getByText('None of those seen so far.').waitFor()
   clean(watched)
 })
