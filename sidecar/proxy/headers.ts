@@ -158,7 +158,15 @@ export function requestHead(call: Call, settings: Settings, parts: HeadParts): R
   if (parts.framing.kind === 'length') text += `Content-Length: ${parts.framing.length}\r\n`
   else if (parts.framing.kind === 'chunked') text += 'Transfer-Encoding: chunked\r\n'
   const { method, target } = parts
-  return { text: text + passed, method, target, own: settings.setHeaderNames, upgrade: switching, close }
+  return {
+    text: text + passed,
+    method,
+    target,
+    http2: settings.http2Peer,
+    own: settings.setHeaderNames,
+    upgrade: switching,
+    close,
+  }
 }
 
 /** Lower-case names that the client's `Connection` lists; undefined when it lists none but `close` and the like. */

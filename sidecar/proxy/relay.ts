@@ -69,7 +69,9 @@ class Relay implements ResponseSink {
   end(trailers: string[] | undefined): void {
     const { gone, call, response, settings } = this.#exchange
     if (!gone) {
-      response.end(trailers && wantsTrailers(call) ? responseTrailers(trailers, settings) : undefined)
+      const passed = trailers && wantsTrailers(call) ? responseTrailers(trailers, settings) : undefined
+      if (passed !== undefined) call.sentTrailers = passed
+      response.end(passed)
       // The peer is done; the client may still be reading, and must go on doing so.
       if (!response.closed) this.#timer.start()
     }

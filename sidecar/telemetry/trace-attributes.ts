@@ -1,6 +1,6 @@
 import type { Attributes } from '@opentelemetry/api'
 import type { Call } from '../../feedback/call.ts'
-import { isGrpcFailure } from '../../feedback/grpc-status.ts'
+import { grpcEnding, grpcStatusOf, isGrpcFailure } from '../../feedback/grpc-status.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import type { SentRequest } from './tracing.ts'
@@ -46,7 +46,8 @@ export function requestAttributes(call: Call, methods: Methods): Attributes {
     attributes['server.address'] = asked.host
     attributes['server.port'] = asked.port
   }
-  attributes['network.protocol.version'] = call.httpVersion
+  // The conventions know no minor version of it; `http`, the name, goes without saying.
+  attributes['network.protocol.version'] = call.httpVersion === '2.0' ? '2' : call.httpVersion
   if (!remoteAddr.startsWith('unix:')) attributes['client.address'] = remoteAddr
   if (realipRemoteAddr.startsWith('unix:')) attributes['network.transport'] = 'unix'
   else {
@@ -66,19 +67,31 @@ export function responseAttributes(call: Call): Attributes {
   if (upstream !== '') attributes['evenkeel.upstream'] = upstream
   if (denial !== undefined) attributes['evenkeel.denial'] = denial
   if (queueMs !== undefined) attributes['evenkeel.queue_ms'] = queueMs
-  const error = requestError(call)
+  const grpcStatus = sentGrpcStatus(call)
+  if (grpcStatus !== undefined) attributes['rpc.grpc.status_code'] = grpcStatus
+  const error = requestError(call, grpcStatus)
   if (error !== undefined) attributes['error.type'] = error
   return attributes
 }
 
 /** What went wrong with a request; undefined where nothing did, or it was the client's doing. */
-export function requestError(call: Call): string | undefined {
+function requestError(call: Call, grpcStatus: number | undefined): string | undefined {
   const { endStatus } = call
   if (endStatus >= 500) return `${endStatus}`
-  if (call.completed || endStatus === 499) return undefined
+  if (endStatus === 499) return undefined
+  if (call.completed) return endStatus === 200 ? grpcError(grpcStatus) : undefined
   // The client has its status already, and gets no more than a part of the body.
   const last = call.attempts.at(-1)
   return last?.failed && !last.next ? last.reason : undefined
+}
+
+/**
+ * The status that a call of gRPC ended with for its client: a peer's, or one of our own. Undefined where it is none, and
+ * where its answer was not whole.
+ */
+function sentGrpcStatus({ completed, status, sentHeaders, sentTrailers }: Call): number | undefined {
+  if (!completed) return undefined
+  return grpcStatusOf(sentTrailers) ?? grpcEnding(sentHeaders, status, sentHeaders)
 }
 
 /** Of an attempt's span, as it begins. */
@@ -100,7 +113,7 @@ export function attemptAttributes(
     attributes['url.full'] = `${scheme}://${authority ?? call.proxyHost}${withoutSecrets(request.target)}`
     attributes['evenkeel.track'] = peer.options.track
   }
-  attributes['network.protocol.version'] = '1.1'
+  attributes['network.protocol.version'] = request.http2 ? '2' : '1.1'
   attributes['evenkeel.upstream'] = upstream.name
   attributes['evenkeel.peer'] = address
   if (pick !== '') attributes['evenkeel.pick'] = pick
@@ -127,8 +140,12 @@ export function attemptError({ peerStatus, ending, reason, grpcStatus }: Attempt
   if (ending === 'aborted') return undefined
   // A status says it by itself, whether or not it counts as a failure.
   if (peerStatus !== undefined && peerStatus >= 400) return `${peerStatus}`
-  if (reason !== undefined || grpcStatus === undefined) return reason
-  return isGrpcFailure(grpcStatus) ? `grpc_${grpcStatus}` : undefined
+  return reason ?? grpcError(grpcStatus)
+}
+
+/** Where the status says that the peer did not do its work. */
+function grpcError(status: number | undefined): string | undefined {
+  return status !== undefined && isGrpcFailure(status) ? `grpc_${status}` : undefined
 }
 
 /** Where a peer is, as its spans say it. */

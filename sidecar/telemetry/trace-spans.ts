@@ -8,7 +8,6 @@ import {
   endingAttributes,
   type Methods,
   requestAttributes,
-  requestError,
   responseAttributes,
 } from './trace-attributes.ts'
 import { TraceClock } from './trace-clock.ts'
@@ -170,8 +169,9 @@ export class Spans implements Tracing {
     const { request } = spans
     const word = this.#parts.methods.word(call.originalMethod ?? call.method)
     if (call.location !== '') request.updateName(`${word} ${call.location}`)
-    request.setAttributes(responseAttributes(call))
-    if (requestError(call) !== undefined) request.setStatus({ code: SpanStatusCode.ERROR })
+    const attributes = responseAttributes(call)
+    request.setAttributes(attributes)
+    if (attributes['error.type'] !== undefined) request.setStatus({ code: SpanStatusCode.ERROR })
     request.end(TraceClock.at(call.endedAt || monotonic(), spans.offset))
   }
 

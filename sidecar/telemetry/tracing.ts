@@ -6,6 +6,8 @@ export interface SentRequest {
   readonly method: string
   /** In origin form, as it goes to the peer. */
   readonly target: string
+  /** Whether it goes over HTTP/2. */
+  readonly http2: boolean
   /** Lower-case names of the fields that the configuration sets itself. */
   readonly own: ReadonlySet<string>
 }

@@ -36,7 +36,7 @@ function finish(call: Call, status = 200) {
   return endedSpans().at(-1)!
 }
 
-const get: SentRequest = { method: 'GET', target: '/cart/7', own: new Set() }
+const get: SentRequest = { method: 'GET', target: '/cart/7', http2: false, own: new Set() }
 
 /** Sends an attempt. @returns it, and what the peer is told */
 function send(call: Call, peer = 0, sent = get) {
@@ -83,7 +83,7 @@ test('a span of a request says what was asked and what the client got', () => {
 test('a span of an attempt says where it went and how it ended', () => {
   const call = request()
   spans.begin(call)
-  const { attempt } = send(call, 1, { method: 'POST', target: '/v1?a=b', own: new Set() })
+  const { attempt } = send(call, 1, { ...get, method: 'POST', target: '/v1?a=b' })
   const span = settle(call, attempt, { ending: 'ok', peerStatus: 204 })
   assert.equal(span.name, 'POST')
   assert.equal(span.kind, SpanKind.CLIENT)
@@ -122,6 +122,40 @@ test('a span of a call of gRPC says its status, and is an error where the peer i
   assert.deepEqual(told(listed), [14, 'grpc_unavailable', ERROR])
   assert.deepEqual(told({ ending: 'ok' }), [undefined, undefined, UNSET])
   finish(call)
+})
+
+test('a span of a request says the status of gRPC that the client got, wherever in the answer that stood', () => {
+  const told = (fields: Partial<Call>, status = 200) => {
+    const call = request('/talk.Talk/say', fields)
+    spans.begin(call)
+    const { attributes, status: word } = finish(call, status)
+    return [attributes['rpc.grpc.status_code'], attributes['error.type'], word.code]
+  }
+  const { UNSET, ERROR } = SpanStatusCode
+  const sentHeaders = ['content-type', 'application/grpc']
+  assert.deepEqual(told({ sentHeaders, sentTrailers: ['grpc-status', '0'] }), [0, undefined, UNSET])
+  assert.deepEqual(told({ sentHeaders, sentTrailers: ['grpc-status', '5'] }), [5, undefined, UNSET])
+  assert.deepEqual(told({ sentHeaders: [...sentHeaders, 'grpc-status', '14'] }), [14, 'grpc_14', ERROR])
+  // One of our own.
+  assert.deepEqual(told({ sentHeaders: ['Grpc-Status', '14'] }, 503), [14, '503', ERROR])
+  assert.deepEqual(told({ sentHeaders: ['Grpc-Status', '8'] }, 413), [8, undefined, UNSET])
+  // Clients take the want of one for UNKNOWN, unless there was no end.
+  assert.deepEqual(told({ sentHeaders }), [2, 'grpc_2', ERROR])
+  assert.deepEqual(told({ sentHeaders, completed: false, left: true }), [undefined, undefined, UNSET])
+  assert.deepEqual(told({ sentHeaders: ['content-type', 'text/html'] }), [undefined, undefined, UNSET])
+})
+
+test('spans say which version of HTTP was spoken on either side', () => {
+  const told = (httpVersion: string, http2: boolean) => {
+    const call = request('/', { httpVersion })
+    spans.begin(call)
+    const attempt = settle(call, send(call, 0, { ...get, http2 }).attempt, { ending: 'ok' })
+    return [finish(call), attempt].map(({ attributes }) => attributes['network.protocol.version'])
+  }
+  assert.deepEqual(told('1.0', false), ['1.0', '1.1'])
+  assert.deepEqual(told('1.1', true), ['1.1', '2'])
+  assert.deepEqual(told('2.0', false), ['2', '1.1'])
+  assert.deepEqual(told('2.0', true), ['2', '2'])
 })
 
 test('spans begin and end when what they tell of did', () => {

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { status } from '@grpc/grpc-js'
 import { failing, GrpcClient, grpcPeer } from '../../support/grpc.ts'
+import { Receiver } from '../../support/otlp.ts'
 import { type Sidecar, start } from '../../support/sidecar.ts'
 import { until } from '../../support/until.ts'
 
@@ -59,4 +60,45 @@ test('calls are counted by their status over threads and reloads, those alone th
   assert.deepEqual(await counted(sidecar), { ...seen, UNAUTHENTICATED: 1 })
   const key = `/status/http/upstreams/talk/peers/${encodeURIComponent(peer.address)}/evenkeel/grpc_responses`
   assert.deepEqual(await sidecar.json(key), { ...seen, UNAUTHENTICATED: 1 })
+})
+
+test('spans and logs have the status that the client got, of the program’s own errors too', async () => {
+  await using receiver = await new Receiver('http').listen()
+  await using peer = await asTold()
+  await using sidecar = await start(
+    `http {
+      log_format calls '<$sent_trailer_grpc_status|$sent_http_grpc_status>';
+      access_log /dev/stdout calls;
+      upstream talk { server ${peer.address} max_fails=0; }
+      upstream nobody { server 127.0.0.1:1 down; }
+      server { listen 127.0.0.1:PORT; http2 on; location / { grpc_pass grpc://talk; } }
+      server { listen 127.0.0.1:PORT2; http2 on; location / { grpc_pass grpc://nobody; } }
+    }`,
+    { env: { OTEL_BSP_SCHEDULE_DELAY: '50', OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url } },
+  )
+  using client = new GrpcClient(sidecar.port)
+  using lost = new GrpcClient(sidecar.ports['PORT2']!)
+  assert.equal((await client.unary('0')).code, status.OK)
+  await sidecar.logged(/<0\|->/)
+  assert.equal((await client.unary('14')).code, status.UNAVAILABLE)
+  await sidecar.logged(/<-\|14>/)
+  assert.equal((await lost.unary('0')).code, status.UNAVAILABLE)
+  await sidecar.logged(/(?:<-\|14>\s+){2}/)
+  const spans = await receiver.received(5)
+  const told = spans
+    .toSorted((a, b) => a.start - b.start || a.kind - b.kind)
+    .map(({ kind, attributes, status }) => [
+      kind,
+      attributes['rpc.grpc.status_code'],
+      attributes['network.protocol.version'],
+      attributes['error.type'],
+      status,
+    ])
+  assert.deepEqual(told, [
+    [2, 0, '2', undefined, 0],
+    [3, 0, '2', undefined, 0],
+    [2, 14, '2', 'grpc_14', 2],
+    [3, 14, '2', 'grpc_14', 2],
+    [2, 14, '2', '502', 2],
+  ])
 })
