@@ -1,13 +1,13 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { monotonic } from '../../feedback/clock.ts'
 import { pathOf } from '../../scripts/ensure.ts'
 import { cpuMicros, residentBytes } from './proxies-process.ts'
-import type { Front } from './proxies-scenarios.ts'
+import { callMessage, type Front } from './proxies-scenarios.ts'
 import type { Turn, TurnOptions } from './proxies-turn.ts'
 
 /** From its first answer until all connections are open, milliseconds; what it does before is not counted. */
@@ -21,16 +21,24 @@ export interface Target {
   readonly connections: number
 }
 
-/** What h2load is told, but for how long and where to write what it saw. */
-export function h2loadWords({ port, front, connections }: Target, rate: number | undefined): string[] {
-  const { tls, http2, streams } = front
+/**
+ * What h2load is told, but for how long and where to write what it saw.
+ * @param body file of what a call sends
+ */
+export function h2loadWords(
+  { port, front, connections }: Target,
+  rate: number | undefined,
+  body: string,
+): string[] {
+  const { tls, http2, streams, calls = false } = front
   return [
     ...['-c', `${connections}`, '-m', `${streams}`],
     ...(http2 ? [] : ['--h1']),
     // One cipher for all: which one a proxy prefers is not what is compared.
     ...(tls ? ['--tls13-ciphers=TLS_AES_128_GCM_SHA256'] : []),
     ...(rate === undefined ? [] : ['--rps', `${rate / connections}`]),
-    `${tls ? 'https' : 'http'}://127.0.0.1:${port}/small`,
+    ...(calls ? ['-d', body, '-H', 'content-type: application/grpc', '-H', 'te: trailers'] : []),
+    `${tls ? 'https' : 'http'}://127.0.0.1:${port}/${calls ? 'bench.Talk/say' : 'small'}`,
   ]
 }
 
@@ -42,9 +50,11 @@ export function h2loadWords({ port, front, connections }: Target, rate: number |
 export async function h2loadTurn(target: Target, { ms, rate, pids }: TurnOptions): Promise<Turn> {
   const folder = mkdtempSync(join(tmpdir(), 'evenkeel-h2load-'))
   const log = join(folder, 'log')
+  const body = join(folder, 'body')
+  if (target.front.calls) writeFileSync(body, callMessage)
   // It is ended before that.
   const longer = ['-D', `${Math.ceil(ms / 1000) + 30}`, '--log-file', log]
-  const child = spawn(pathOf('h2load'), [...longer, ...h2loadWords(target, rate)], {
+  const child = spawn(pathOf('h2load'), [...longer, ...h2loadWords(target, rate, body)], {
     stdio: ['ignore', 'ignore', 'inherit'],
   })
   try {

@@ -1,5 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { acceptKey } from '../support/client.ts'
+import { preface } from '../support/http2-frames.ts'
+import { Calls } from './proxies-calls.ts'
 import { asks, postLength, unmasked } from './proxies-scenarios.ts'
 
 /*
@@ -34,6 +36,8 @@ class Connection {
   #left = 0
   /** Bytes of a message that came so far; undefined before there is a tunnel. */
   #message: number | undefined
+  /** Undefined where HTTP/1.1 is spoken. */
+  #calls: Calls | undefined
 
   constructor(socket: Socket) {
     this.#socket = socket
@@ -45,7 +49,8 @@ class Connection {
   }
 
   #data(chunk: Buffer): void {
-    if (this.#message !== undefined) this.#echo(chunk.length)
+    if (this.#calls !== undefined) this.#calls.take(chunk)
+    else if (this.#message !== undefined) this.#echo(chunk.length)
     else if (this.#left > 0) this.#body(chunk.length)
     else if (this.#left < 0) this.#chunks(chunk)
     else this.#head(this.#before.length === 0 ? chunk : Buffer.concat([this.#before, chunk]))
@@ -55,6 +60,11 @@ class Connection {
     const end = text.indexOf(headEnd)
     if (end < 0) {
       this.#before = text
+      return
+    }
+    if (text.indexOf(preface) === 0) {
+      this.#calls = new Calls(this.#socket)
+      this.#calls.take(text.subarray(preface.length))
       return
     }
     this.#before = Buffer.alloc(0)

@@ -6,6 +6,8 @@ export interface Front {
   readonly streams: number
   /** Whether each request has a connection of its own. */
   readonly once: boolean
+  /** Whether requests are calls of gRPC, which the peer is asked by HTTP/2 as well. */
+  readonly calls?: boolean
 }
 
 /** What clients do to every proxy. */
@@ -128,6 +130,16 @@ export const scenarios: readonly Scenario[] = [
     variants: false,
     front: { tls: false, http2: true, streams: 16, once: false },
   },
+  {
+    name: 'grpc',
+    title: 'call of gRPC with a message of 32 bytes, in the clear, 4 connections of 16 streams',
+    column: 'gRPC',
+    connections: 4,
+    ask: 'small',
+    rate: 1000,
+    variants: false,
+    front: { tls: false, http2: true, streams: 16, once: false, calls: true },
+  },
 ]
 
 /** What is sent, and how much comes back. */
@@ -147,6 +159,9 @@ const message = Buffer.from('a message of thirty-two bytes...')
 /** A text message; a client's has a mask, here one of zeros, so that what stands in it can be read. */
 const masked = Buffer.concat([Buffer.from([0x81, 0x80 | message.length, 0, 0, 0, 0]), message])
 export const unmasked: Buffer = Buffer.concat([Buffer.from([0x81, message.length]), message])
+
+/** A message of gRPC, in either direction. */
+export const callMessage: Buffer = Buffer.concat([Buffer.from([0, 0, 0, 0, 32]), Buffer.alloc(32, 'c')])
 
 export type AskName = 'small' | 'body100k' | 'body10m' | 'post' | 'websocket'
 

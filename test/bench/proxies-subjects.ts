@@ -46,7 +46,11 @@ function beside(file: string): string {
   return new URL(file, import.meta.url).pathname
 }
 
-const patience = 'proxy_read_timeout 600s; keepalive_timeout 600s; keepalive_requests 100000000;'
+const patience =
+  'proxy_read_timeout 600s; grpc_read_timeout 600s; keepalive_timeout 600s; keepalive_requests 100000000;'
+
+const requests = 'proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://peers;'
+const calls = 'grpc_pass grpc://peers;'
 
 /** What evenkeel and nginx read alike: `http` to its end. */
 function http({ port, peer, keep, front, certificate }: Place, log: string): string {
@@ -62,7 +66,7 @@ function http({ port, peer, keep, front, certificate }: Place, log: string): str
   server {
     listen 127.0.0.1:${port} backlog=4096${words};
     ${tls}
-    location / { proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://peers; }
+    location / { ${front?.calls ? calls : requests} }
     location /ws {
       proxy_http_version 1.1;
       proxy_set_header Upgrade $http_upgrade;
@@ -120,7 +124,7 @@ frontend front
   bind 127.0.0.1:${port} backlog 4096${tls}
   default_backend peers
 backend peers
-  server one 127.0.0.1:${peer}
+  server one 127.0.0.1:${peer}${front?.calls ? ' proto h2' : ''}
 `,
   )
   return ['haproxy', '-db', '-q', '-f', file]
@@ -149,6 +153,7 @@ ${site} {
   ${tls}
   reverse_proxy 127.0.0.1:${peer} {
     transport http {
+      ${front?.calls ? 'versions h2c 2' : ''}
       keepalive 600s
       keepalive_idle_conns ${keep}
       keepalive_idle_conns_per_host ${keep}

@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer } from 'node:net'
 import { test } from 'node:test'
 import { monotonic } from '../../feedback/clock.ts'
 import { ensure } from '../../scripts/ensure.ts'
+import { GrpcClient } from '../support/grpc.ts'
 import { measure } from './proxies.ts'
 import { type Found, figures } from './proxies-figures.ts'
 import { h2loadWords, timesOf } from './proxies-h2load.ts'
@@ -171,6 +172,19 @@ test('the peer takes a body in chunks, and refuses one that lacks bytes', async 
   }
 })
 
+test('the peer answers calls of gRPC as a server does, and refuses those that lack bytes', async () => {
+  const { server, port } = await startPeer()
+  try {
+    using client = new GrpcClient(port)
+    const text = 'c'.repeat(32)
+    const all = await Promise.all(Array.from({ length: 20 }, () => client.unary(text)))
+    for (const { code, messages } of all) assert.deepEqual([code, messages], [0, [text]])
+    assert.equal((await client.unary('short')).code, 13)
+  } finally {
+    server.close()
+  }
+})
+
 for (const [what, answer, message] of [
   ['another status', 'HTTP/1.1 502 Bad Gateway\r\nContent-Length: 6\r\n\r\nhello\n', /begins "HTTP\/1.1 502/],
   ['another length', 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello', /an answer of 5 bytes/],
@@ -215,7 +229,7 @@ test('a scenario is measured with evenkeel alone', async () => {
   assert.equal(lines.filter((line) => /^small \d\/2: evenkeel [\d.]+$/.test(line)).length, 2)
 })
 
-for (const name of ['tls', 'tls-handshake', 'h2', 'h2c']) {
+for (const name of ['tls', 'tls-handshake', 'h2', 'h2c', 'grpc']) {
   test(`clients by "${name}" are measured with evenkeel alone`, async () => {
     const scenario = scenarios.find((one) => one.name === name)!
     const evenkeel = subjects.filter((one) => one.name === 'evenkeel')
@@ -230,12 +244,14 @@ for (const name of ['tls', 'tls-handshake', 'h2', 'h2c']) {
 test('h2load is told how clients speak, and how often each connection sends', () => {
   const words = (name: string, rate: number | undefined) => {
     const { front, connections } = scenarios.find((one) => one.name === name)!
-    return h2loadWords({ port: 1, front: front!, connections }, rate).join(' ')
+    return h2loadWords({ port: 1, front: front!, connections }, rate, 'BODY').join(' ')
   }
   const cipher = '--tls13-ciphers=TLS_AES_128_GCM_SHA256'
   assert.equal(words('tls', undefined), `-c 16 -m 1 --h1 ${cipher} https://127.0.0.1:1/small`)
   assert.equal(words('h2', 1000), `-c 4 -m 16 ${cipher} --rps 250 https://127.0.0.1:1/small`)
   assert.equal(words('h2c', undefined), '-c 4 -m 16 http://127.0.0.1:1/small')
+  const call = '-d BODY -H content-type: application/grpc -H te: trailers'
+  assert.equal(words('grpc', undefined), `-c 4 -m 16 ${call} http://127.0.0.1:1/bench.Talk/say`)
 })
 
 test('of what h2load saw only the answers of the turn count, and all have to be 2xx', () => {
