@@ -4,6 +4,7 @@ import { type Backend, type Backends, backends, type Exchange } from './backend.
 import { change } from './changing.ts'
 import { dial } from './client.ts'
 import { type DnsServer, dnsServer } from './dns-server.ts'
+import { failing, GrpcClient, type GrpcPeer, grpcPeer } from './grpc.ts'
 import { type Instances, instances, Visitors } from './instances.ts'
 import { Receiver } from './otlp.ts'
 import { type RedisServer, redisServer } from './redis.ts'
@@ -54,6 +55,7 @@ export class BoardsScene implements AsyncDisposable {
   #traces!: Receiver
   #dns!: DnsServer
   #echo!: TcpPeer
+  #caller!: GrpcPeer
   readonly #issuer = new Issuer()
   readonly #sessions = new AbortController()
 
@@ -62,6 +64,9 @@ export class BoardsScene implements AsyncDisposable {
     this.#traces = await new Receiver('http').listen()
     this.#peers = await backends(Object.values(scripts))
     this.#echo = await echoPeer()
+    this.#caller = await grpcPeer({
+      unary: ({ request }, done) => (request === '0' ? done(null, '') : done(failing(Number(request), ''))),
+    })
     this.#dns = await dnsServer()
     for (const name of ['found', 'kept']) await this.#dns.has(`${name}.internal`, ['127.0.0.1'])
     this.#fleet = await instances(2, this.#config(), {
@@ -84,7 +89,10 @@ export class BoardsScene implements AsyncDisposable {
     ] as const) {
       this.#visitors.push(new Visitors(this.instances, each, pauseMs, path))
     }
-    for (const { ports } of this.instances) void this.#talk(ports['PORT2']!)
+    for (const { ports } of this.instances) {
+      void this.#talk(ports['PORT2']!)
+      void this.#call(ports['PORT4']!)
+    }
     await this.#dns.instead('kept.internal', { code: 'SERVFAIL' })
     const [one, other] = this.instances
     await one!.reload()
@@ -115,6 +123,15 @@ export class BoardsScene implements AsyncDisposable {
       await client?.write('hello')
       await client?.inbox.take(5).catch(() => {})
       client?.close()
+      await sleep(40)
+    }
+  }
+
+  /** Calls of gRPC, of which the peer fails some. */
+  async #call(port: number): Promise<void> {
+    using client = new GrpcClient(port)
+    for (let i = 0; !this.#sessions.signal.aborted; i++) {
+      await client.unary(['0', '0', '13'][i % 3]!)
       await sleep(40)
     }
   }
@@ -178,6 +195,8 @@ http {
     zone named 64k;
     ${['found', 'kept', 'lost'].map((name) => `server ${name}.internal:${this.#peer('good').port} resolve;`).join(' ')}
   }
+  upstream called { zone called 64k; server ${this.#caller.address}; }
+  server { listen 127.0.0.1:PORT4; http2 on; location / { grpc_pass grpc://called; } }
   server {
     listen 127.0.0.1:PORT;
     location /shop { proxy_pass http://shop; }
@@ -207,6 +226,7 @@ http {
     await this.#fleet?.[Symbol.asyncDispose]()
     await this.#peers?.[Symbol.asyncDispose]()
     await this.#echo?.[Symbol.asyncDispose]()
+    await this.#caller?.[Symbol.asyncDispose]()
     await this.#dns?.stop()
     await this.#traces?.[Symbol.asyncDispose]()
     await this.#redis?.stop()

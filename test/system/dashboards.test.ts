@@ -167,6 +167,8 @@ test('the numbers say what happens', async () => {
   for (const panel of ['Share of attempts and of time', 'What the split makes of their times']) {
     assert.ok((await of(`why-slow: ${panel}`, 'shop')).length > 0)
   }
+  const failed = await one('upstream: Failed calls by peer', 'called')
+  assert.ok(failed > 0.2 && failed < 0.5, `${failed} of the calls`)
   const shares = await of('upstream: Share of each peer', 'told')
   assert.ok(Math.abs(shares.reduce((sum, { value }) => sum + value, 0) - 1) < 1e-6)
   const unequal = await one('why-slow: How unequal the peers are', 'shop')
