@@ -31,7 +31,7 @@ try {
 }
 
 /** More files than this that fail are no chance any more. */
-const mostAgain = 5
+const mostAgain = 8
 
 /** What each file wrote: shown only when it fails, so that a good run is short. */
 const written = new Map<string, string>()
