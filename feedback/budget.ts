@@ -1,7 +1,8 @@
 import { holdGroup } from './held.ts'
 import type { RetryBudget } from './policy.ts'
 import type { Upstream } from './upstream.ts'
-import { budgetCell, budgetSeconds, type Zone } from './zone.ts'
+import type { Zone } from './zone.ts'
+import { budgetCell, budgetSeconds } from './zone-numbers.ts'
 
 /*
  * The retry budget: so many of a group's requests may be sent again, and no more, so that peers in trouble are not

@@ -1,5 +1,5 @@
 import { latencyBucketsMs, sessionBucketsMs } from './fields.ts'
-import type { Column } from './zone.ts'
+import type { Column } from './zone-numbers.ts'
 
 /**
  * Counts a time in the histogram of one slot.

@@ -1,6 +1,7 @@
 import type { FleetFacts, FleetPeerFacts } from '../../feedback/fleet/facts.ts'
 import type { Peer } from '../../feedback/peer.ts'
-import type { Column, Zone } from '../../feedback/zone.ts'
+import type { Zone } from '../../feedback/zone.ts'
+import type { Column } from '../../feedback/zone-numbers.ts'
 import { escapeLabel } from './exposition.ts'
 import type { UpstreamFacts } from './facts.ts'
 import { retiredOf } from './retired.ts'

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { exemplarSize, readExemplar } from '../../feedback/exemplar.ts'
 import { groupFields, peerFields } from '../../feedback/fields.ts'
-import { type Column, Zone } from '../../feedback/zone.ts'
+import { Zone } from '../../feedback/zone.ts'
+import type { Column } from '../../feedback/zone-numbers.ts'
 
 /** Every column of a zone. */
 function columns(zone: Zone): Column[] {
