@@ -1,26 +1,15 @@
-import { isMap, isScalar, isSeq, type Node, type Scalar } from 'yaml'
-import {
-  type Found,
-  fromInner,
-  fromParts,
-  fromWords,
-  isFlag,
-  nothingFound,
-  objectShape,
-  takesObject,
-  wrongCount,
-} from '../args.ts'
-import type { Block, Context, Directive, Part, Value } from '../directive.ts'
+import { isMap, isScalar, isSeq } from 'yaml'
+import { fromParts, fromWords, nothingFound, objectShape } from '../args.ts'
+import type { Block, Context, Directive } from '../directive.ts'
 import { templateMetric } from '../directives/blocks.ts'
 import { blocksIn, condition, directivesIn, findBlock, findDirective, yamlKey } from '../directives.ts'
-import { ConfigError } from '../error.ts'
 import { Fault } from '../fault.ts'
-import { lexWords } from '../nginx/lex.ts'
 import type { Contents, Include } from '../nginx/read.ts'
 import { fail, type Place } from '../place.ts'
 import type { Draft, Level, Reading } from '../reading.ts'
-import { type Shape, shapeOf } from '../schema.ts'
-import { type Item, isEmpty, rawText, YamlDocument } from './document.ts'
+import { shapeOf } from '../schema.ts'
+import { type Item, isEmpty, YamlDocument } from './document.ts'
+import { YamlValues } from './values.ts'
 
 /** Levels of lists and mappings inside of one another. */
 const deepest = 200
@@ -30,12 +19,14 @@ export class YamlFile {
   readonly #reading: Reading
   readonly #include: Include
   readonly #document: YamlDocument
+  readonly #values: YamlValues
 
   /** @throws ConfigError when the text is no YAML */
   constructor(reading: Reading, source: string, file: string, include: Include) {
     this.#reading = reading
     this.#include = include
     this.#document = new YamlDocument(source, file, (raw, place) => reading.text(raw, place))
+    this.#values = new YamlValues(reading, this.#document)
   }
 
   /** Puts the whole file into the model, at this level. */
@@ -116,91 +107,9 @@ export class YamlFile {
       level,
       directive,
       at,
-      (found) => this.#value(directive, node, at, places, found),
+      (found) => this.#values.value(directive, node, at, places, found),
       places,
     )
-  }
-
-  #value(directive: Directive, node: Item, at: Place, places: Map<string, Place>, found: Found): Value {
-    const object = objectShape(directive)
-    if (isMap(node) && directive.inner) {
-      const [pair, ...more] = this.#document.pairs(node)
-      if (pair === undefined) throw new Fault(wrongCount(directive))
-      // As a rule its arguments were written beside it instead of below it.
-      if (more.length > 0) {
-        const keys = `"${pair.key}" and "${more[0]!.key}"`
-        throw new Fault(
-          `"${directive.name}" takes one key, not ${keys}: what belongs to a key stands below it`,
-        )
-      }
-      const value = this.#document.resolve(pair.value)
-      places.set('', pair.place)
-      return fromInner(directive, pair.key, (inner) => this.#value(inner, value, pair.place, places, found))
-    }
-    if (isMap(node) && object)
-      return fromParts(directive, this.#parts(node, object, directive, places), found)
-    return fromWords(directive, this.#words(directive, node, at), found)
-  }
-
-  /** The arguments of an occurrence that is a text or a list, as nginx would have them. */
-  #words(directive: Directive, node: Item, place: Place): string[] {
-    const shape = shapeOf(directive.args)
-    const object = objectShape(directive)
-    if (isSeq(node) && shape.type === 'array')
-      return node.items.map((item) => this.#document.scalar(item, place))
-    if (node === null || (isScalar(node) && (node.value === null || (object && node.value === true))))
-      return []
-    if (directive.off && isScalar(node) && node.value === false) return ['off']
-    if (!isScalar(node)) throw new Fault(`"${directive.name}" directive invalid value`)
-    if (typeof node.value === 'boolean' && [shape, ...(shape.anyOf ?? [])].some(isFlag))
-      return [node.value ? 'on' : 'off']
-    if (!object && shape.type !== 'array') return [this.#document.scalar(node, place)]
-    return this.#lexed(node, place)
-  }
-
-  #lexed(node: Scalar, place: Place): string[] {
-    try {
-      return lexWords(rawText(node), place.file).map((word) => this.#reading.text(word, place))
-    } catch (error) {
-      if (error instanceof ConfigError && error.line <= 1) fail(place, error.text)
-      throw error
-    }
-  }
-
-  #parts(
-    node: Node,
-    shape: Shape,
-    directive: Directive,
-    places = new Map<string, Place>(),
-  ): Record<string, Part> {
-    const parts: Record<string, Part> = Object.create(null)
-    for (const { key, value: item, place: at } of this.#document.pairs(node)) {
-      if (Object.hasOwn(parts, key)) fail(at, `duplicate parameter "${key}"`)
-      places.set(key, at)
-      const value = this.#document.resolve(item)
-      const name = directive.alias?.[key] ?? key
-      const property =
-        shape.properties && Object.hasOwn(shape.properties, name) ? shape.properties[name] : undefined
-      const bare = property === undefined || isFlag(property)
-      if (isMap(value) && property && takesObject(property)) parts[key] = this.#texts(value, key, places)
-      else if (isSeq(value)) parts[key] = value.items.map((item) => this.#document.scalar(item, at))
-      else if (bare && (isEmpty(value) || (isScalar(value) && value.value === true))) {
-        parts[key] = true
-      } else if (!(bare && isScalar(value) && value.value === false))
-        parts[key] = this.#document.scalar(value, at)
-    }
-    return parts
-  }
-
-  /** Texts by name: an argument that is a mapping. */
-  #texts(node: Node, argument: string, places: Map<string, Place>): Record<string, string> {
-    const texts: Record<string, string> = Object.create(null)
-    for (const { key, place, value } of this.#document.pairs(node)) {
-      if (Object.hasOwn(texts, key)) fail(place, `duplicate parameter "${key}"`)
-      places.set(`${argument} ${key}`, place)
-      texts[key] = this.#document.scalar(value, place)
-    }
-    return texts
   }
 
   #steps(value: Item, level: Level, depth: number): void {
@@ -227,9 +136,9 @@ export class YamlFile {
       const node = this.#document.resolve(test)
       const found = nothingFound()
       if (isMap(node))
-        return fromParts(condition, this.#parts(node, objectShape(condition)!, condition), found)
+        return fromParts(condition, this.#values.parts(node, objectShape(condition)!, condition), found)
       if (!isScalar(node)) throw new Fault('invalid condition ""')
-      return fromParts(condition, condition.split!(this.#lexed(node, place)), found)
+      return fromParts(condition, condition.split!(this.#values.lexed(node, place)), found)
     })
     const context = level.context === 'server' ? 'server if' : 'if'
     for (const { key, place: at, value } of this.#document.pairs(item)) {
@@ -278,8 +187,9 @@ export class YamlFile {
       for (const item of this.#document.items(value)) {
         const at = this.#document.place(item)
         this.#reading.templateLine(draft, at, (found) => {
-          if (!isMap(item)) return fromWords(templateMetric, this.#words(templateMetric, item, at), found)
-          const parts = this.#parts(item, objectShape(templateMetric)!, templateMetric)
+          if (!isMap(item))
+            return fromWords(templateMetric, this.#values.words(templateMetric, item, at), found)
+          const parts = this.#values.parts(item, objectShape(templateMetric)!, templateMetric)
           return fromParts(templateMetric, parts, found)
         })
       }
