@@ -1,12 +1,11 @@
-import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
+import type { ClientHttp2Stream, connect, IncomingHttpHeaders } from 'node:http2'
 import type { Socket } from 'node:net'
 import { monotonic } from '../feedback/clock.ts'
-import { Http2Lifetime } from '../feedback/http2-lifetime.ts'
-import type { Address } from '../feedback/peer.ts'
 import { Type } from '../feedback/schema-type.ts'
-import { answer, brokenMishap, type Mishap, mishap, shown } from './answer.ts'
+import { answer, type Mishap, mishap, shown } from './answer.ts'
 import { connectInterval, dialSecure } from './dial.ts'
 import { checkRequest, servingStatus, statusName } from './grpc-health.ts'
+import { authorityOf, errorName, Http2Link, loadHttp2, ownFields } from './http2-link.ts'
 import type { Answer, ProbeKind } from './probe.ts'
 
 const args = Type.Object(
@@ -27,47 +26,28 @@ export const grpc = {
   leastInterval: connectInterval,
   async caveat() {
     // So that the first probe's time is the peer's and not the library's.
-    await load()
+    await loadHttp2()
     return undefined
   },
   async check({ address }, { service = '' }, { signal, question }) {
-    const { connect } = await load()
+    const { connect } = await loadHttp2()
     const startedAt = monotonic()
     const { secure, connectTimeout } = question ?? { connectTimeout: Number.POSITIVE_INFINITY }
     const socket = await dialSecure(address, signal, connectTimeout, secure)
     if ('failure' in socket) return answer(startedAt, { ...socket, passed: false })
-    const connectMs = monotonic() - startedAt
-    const lifetime = new Http2Lifetime(socket)
-    const session = connect('http://localhost', {
-      createConnection: () => socket,
-      settings: { enablePush: false },
-    })
-    lifetime.begun()
-    const exchange = new Exchange(startedAt, connectMs, session, lifetime, socket)
+    const exchange = new Exchange(startedAt, connect, socket, secure ? 'https' : 'http')
     const abort = () => exchange.abort()
     signal.addEventListener('abort', abort, { once: true })
     if (signal.aborted) abort()
-    exchange.ask(authority(address), service)
+    exchange.ask(authorityOf(address), service)
     try {
       return await exchange.answer
     } finally {
       signal.removeEventListener('abort', abort)
-      session.destroy()
-      socket.destroy()
+      exchange.destroy()
     }
   },
 } as const satisfies ProbeKind<typeof args>
-
-/** Only programs that ask over gRPC have it: it takes 10 MB. */
-function load() {
-  return import('node:http2')
-}
-
-function authority(address: Address): string {
-  if (address.kind === 'unix') return 'localhost'
-  const { host, port } = address
-  return host.includes(':') ? `[${host.replace(/%.*/, '')}]:${port}` : `${host}:${port}`
-}
 
 /** Largest answer that is read, bytes; a health answer has seven. */
 const largestAnswer = 4096
@@ -78,8 +58,8 @@ class Exchange {
   #settle: (answer: Answer) => void
   #startedAt: number
   #connectMs: number
-  #session: ClientHttp2Session
-  #lifetime: Http2Lifetime
+  #scheme: 'http' | 'https'
+  #link: Http2Link
   #headerMs: number | undefined = undefined
   #headers: readonly string[] = []
   #trailers: readonly string[] = []
@@ -88,32 +68,15 @@ class Exchange {
   #grpcStatus: string | undefined = undefined
   #grpcMessage = ''
   #body: Buffer = Buffer.alloc(0)
-  #goaway: string | undefined = undefined
-  /** What broke the connection. */
-  #broken: Error | undefined = undefined
 
-  constructor(
-    startedAt: number,
-    connectMs: number,
-    session: ClientHttp2Session,
-    lifetime: Http2Lifetime,
-    socket: Socket,
-  ) {
+  constructor(startedAt: number, open: typeof connect, socket: Socket, scheme: 'http' | 'https') {
     this.#startedAt = startedAt
-    this.#connectMs = connectMs
-    this.#session = session
-    this.#lifetime = lifetime
+    this.#connectMs = monotonic() - startedAt
+    this.#scheme = scheme
     const { promise, resolve } = Promise.withResolvers<Answer>()
     this.answer = promise
     this.#settle = resolve
-    socket.on('error', (error) => {
-      this.#broken ??= error
-    })
-    session.on('goaway', (code) => {
-      this.#goaway = `GOAWAY ${errorName(code)}`
-    })
-    session.on('error', (error) => this.#fail(error))
-    session.on('close', () => this.#fail(this.#broken))
+    this.#link = new Http2Link(open, socket, scheme, (error) => this.#fail(error))
   }
 
   /** The time is over. */
@@ -123,24 +86,19 @@ class Exchange {
 
   ask(authority: string, service: string): void {
     // A session that has ended already says so by its own events.
-    if (this.#session.destroyed) return
-    const stream = this.#session.request({
-      ':method': 'POST',
-      ':authority': authority,
-      ':path': '/grpc.health.v1.Health/Check',
-      te: 'trailers',
-      'content-type': 'application/grpc',
-      'user-agent': 'evenkeel',
-    })
-    this.#lifetime.stream(stream, this.#session)
+    if (this.#link.ended) return
+    const fields = [':method', 'POST', ':scheme', this.#scheme, ':path', '/grpc.health.v1.Health/Check']
+    fields.push(':authority', authority, 'te', 'trailers', 'content-type', 'application/grpc')
+    fields.push('user-agent', 'evenkeel')
+    const stream = this.#link.request(fields, false)
     stream.on('response', (headers, _flags, raw) => {
       this.#headerMs = monotonic() - this.#startedAt
       this.#status = headers[':status']
-      this.#headers = fields(raw)
+      this.#headers = ownFields(raw)
       this.#readStatus(headers)
     })
     stream.on('trailers', (trailers, _flags, raw) => {
-      this.#trailers = fields(raw)
+      this.#trailers = ownFields(raw)
       this.#readStatus(trailers)
     })
     stream.on('data', (piece: Buffer) => {
@@ -151,6 +109,10 @@ class Exchange {
     stream.on('error', (error) => this.#lost(stream, error))
     stream.on('close', () => this.#lost(stream, undefined))
     stream.end(checkRequest(service))
+  }
+
+  destroy(): void {
+    this.#link.destroy()
   }
 
   #readStatus(headers: IncomingHttpHeaders): void {
@@ -164,9 +126,9 @@ class Exchange {
   /** The stream has ended, well or not. */
   #lost(stream: ClientHttp2Stream, error: Error | undefined): void {
     // What ended the whole connection says more than that this stream ended with it.
-    if (this.#session.destroyed && this.#grpcStatus === undefined) return
+    if (this.#link.ended && this.#grpcStatus === undefined) return
     const { rstCode = 0 } = stream
-    if (rstCode !== 0 && this.#grpcStatus === undefined && this.#goaway === undefined) {
+    if (rstCode !== 0 && this.#grpcStatus === undefined && !this.#link.goingAway) {
       this.#fail(error, mishap('error', 'reset', `RST_STREAM ${errorName(rstCode)}`))
     } else if (this.#status === undefined) this.#fail(error)
     else this.#judge()
@@ -189,17 +151,8 @@ class Exchange {
     return { detail: serving ?? 'malformed answer', passed: serving === 'SERVING' }
   }
 
-  #fail(error: NodeJS.ErrnoException | undefined, how: Mishap = this.#mishap(error)): void {
+  #fail(error: Error | undefined, how: Mishap = this.#link.mishap(error)): void {
     this.#end({ ...how, passed: false })
-  }
-
-  /** What ended the session. The library's own errors are of what the peer sent. */
-  #mishap(error: NodeJS.ErrnoException | undefined): Mishap {
-    if (this.#goaway !== undefined) return mishap('error', 'closed', this.#goaway)
-    if (error?.code?.startsWith('ERR_HTTP2_')) {
-      return mishap('invalid_header', 'invalid_header', `no HTTP/2 answer: ${error.message}`)
-    }
-    return brokenMishap(error)
   }
 
   #end(how: Partial<Answer>): void {
@@ -216,15 +169,6 @@ class Exchange {
   }
 }
 
-/** Names and values in turn, without those of the protocol itself (`:status`). */
-function fields(raw: readonly string[]): string[] {
-  const kept: string[] = []
-  for (let i = 0; i < raw.length; i += 2) {
-    if (!raw[i]!.startsWith(':')) kept.push(raw[i]!, raw[i + 1]!)
-  }
-  return kept
-}
-
 /** The text of a `grpc-message`, which is UTF-8 behind percent signs; as it stands where that is not so. */
 function decoded(text: string): string {
   try {
@@ -232,26 +176,4 @@ function decoded(text: string): string {
   } catch {
     return text
   }
-}
-
-/** Error codes of HTTP/2 by number, RFC 9113 section 7. */
-const errorNames = [
-  'NO_ERROR',
-  'PROTOCOL_ERROR',
-  'INTERNAL_ERROR',
-  'FLOW_CONTROL_ERROR',
-  'SETTINGS_TIMEOUT',
-  'STREAM_CLOSED',
-  'FRAME_SIZE_ERROR',
-  'REFUSED_STREAM',
-  'CANCEL',
-  'COMPRESSION_ERROR',
-  'CONNECT_ERROR',
-  'ENHANCE_YOUR_CALM',
-  'INADEQUATE_SECURITY',
-  'HTTP_1_1_REQUIRED',
-] as const
-
-function errorName(code: number): string {
-  return errorNames[code] ?? String(code)
 }

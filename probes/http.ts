@@ -4,11 +4,16 @@ import { monotonic } from '../feedback/clock.ts'
 import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap } from './answer.ts'
 import { connectInterval, dialSecure } from './dial.ts'
+import { askHttp2 } from './http2.ts'
+import { loadHttp2 } from './http2-link.ts'
 import type { Answer, Asking, ProbeKind, Question, Target } from './probe.ts'
 import { sizeOf } from './size.ts'
 
 const args = Type.Object(
   {
+    http_version: Type.Optional(
+      Type.Enum(['1.1', '2'], { description: 'which HTTP is spoken; that of the location unless given' }),
+    ),
     max_body: Type.Optional(
       Type.String({ format: 'size', description: 'how much of the body is read; 256k unless given' }),
     ),
@@ -22,15 +27,16 @@ export const http = {
   args,
   http: true,
   leastInterval: connectInterval,
-  async caveat() {
+  async caveat({ http_version }) {
     // So that the first probe's time is the peer's and not the library's.
-    await load()
+    await (http_version === '2' ? loadHttp2() : load())
     return undefined
   },
-  async check(target, { max_body = '256k' }, asking) {
+  async check(target, { max_body = '256k', http_version }, asking) {
     const { question } = asking
     if (!question) throw new Error(`probe of "${target.name}" has no request to send`)
-    return ask(target, question, sizeOf(max_body), asking)
+    const byVersion = http_version === '2' ? askHttp2 : ask
+    return byVersion(target, question, sizeOf(max_body), asking)
   },
 } as const satisfies ProbeKind<typeof args>
 

@@ -1,5 +1,6 @@
 import type { Call } from '../feedback/call.ts'
 import { type AttemptEvent, classify } from '../feedback/classify.ts'
+import { grpcStatusOf } from '../feedback/grpc-status.ts'
 import { Attempt } from '../feedback/outcome.ts'
 import type { Address, Peer } from '../feedback/peer.ts'
 import type { LiveProbe } from './live-probe.ts'
@@ -100,14 +101,18 @@ function judge(
     ? { kind: 'failure', ending: failure.ending, reason: failure.reason }
     : status === undefined
       ? undefined
-      : { kind: 'status', status }
+      : { kind: 'status', status, grpc: grpcStatusOf(answer.trailers) ?? grpcStatusOf(answer.headers) }
   const verdict = event && classify(event, probe.retry, facts(call))
   attempt.reason = verdict?.reason
   attempt.ending = failure?.ending ?? (verdict?.reason === undefined ? 'ok' : 'http')
   attempt.status ??= failure && verdict ? verdict.status : undefined
   const seen = answer.detail || failure?.reason || (status === undefined ? '' : `status ${status}`)
   attempt.failed = failure !== undefined || !(answer.passed ?? verdict?.failed !== true)
-  if (attempt.failed || probe.test === undefined) return { passed: !attempt.failed, detail: seen }
+  if (attempt.failed || probe.test === undefined) {
+    // A status of HTTP does not say that the call has failed.
+    const ofCall = failure === undefined && verdict?.reason?.startsWith('grpc_') ? `, ${verdict.reason}` : ''
+    return { passed: !attempt.failed, detail: seen + ofCall }
+  }
   const said = probe.test(call)
   if (held(said)) return { passed: true, detail: seen }
   // A status of an error explains itself; for any other one it takes the test to see why.

@@ -54,17 +54,16 @@ export function buildProbes(
   // A pattern is no host.
   const serverName = /^[A-Za-z0-9.-]+$/.test(first) ? first : ''
   const { peerTls } = route.settings
-  const secure = pass.secure && peerTls ? (call: Call) => secured(peerTls, pass.host, call) : undefined
   return lines.map((line): LiveProbe => {
     for (const { address } of [...upstream.peers, ...upstream.backups]) {
       const misfit = probeMisfit(line, address)
       if (misfit !== undefined) throw new PartError(`upstream_probe "${line.name}": ${misfit}`, line)
     }
     const kind = kindOfLine(line)
-    if (kind.http && secure !== undefined && route.settings.http2Peer) {
-      const text = `type=${kind.name} asks by HTTP/1.1, which is incompatible with "proxy_http_version 2" inside of TLS`
-      throw new PartError(text, line, 'type')
-    }
+    const args = argsOf(kind, line, route.settings)
+    const http2 = kind.name === 'grpc' || args.http_version === '2'
+    const tls = pass.secure && peerTls ? speaking(peerTls, kind, http2) : undefined
+    const secure = tls && ((call: Call) => secured(tls, pass.host, call))
     const target = joined(pass.uri ?? '', bytes(line.uri ?? '/'))
     const method = line.method ?? 'GET'
     const request = kind.http ? requestOf(target, method, serverName, route.settings) : []
@@ -73,8 +72,8 @@ export function buildProbes(
       location: route.location,
       name: line.name,
       kind,
-      args: located(kindArgs(kind, line), env.prefix),
-      definition: definition(kind.name, line.port, kindArgs(kind, line), line.test, request),
+      args: located(args, env.prefix),
+      definition: definition(kind.name, line.port, args, line.test, request),
       port: line.port,
       interval: ms(line.interval, 5000),
       timeout: ms(line.timeout, 1000),
@@ -129,6 +128,22 @@ export function scopeOf(
   return [...upstream.peers, ...upstream.backups].some(({ address }) => isLocal(address))
     ? 'instance'
     : 'fleet'
+}
+
+/** A kind's own arguments; which HTTP it speaks stands there where that is not HTTP/1.1, whoever says so. */
+function argsOf(
+  kind: ProbeKind,
+  line: model.ProbeLine,
+  { http2Peer }: Settings,
+): Readonly<Record<string, unknown>> {
+  const { http_version = http2Peer ? '2' : '1.1', ...args } = kindArgs(kind, line)
+  return kind.http && http_version === '2' ? { ...args, http_version } : args
+}
+
+/** TLS as the location speaks it, but for what is spoken inside of it. Kinds that speak no HTTP take it as it is. */
+function speaking(tls: PeerTls, kind: ProbeKind, http2: boolean): PeerTls {
+  if (!kind.http && !http2) return tls
+  return { ...tls, engine: tls.engine.speaking(http2 ? ['h2'] : []) }
 }
 
 /** What makes the request of a probe, and what the location takes for a failure. Variables stand as written. */

@@ -273,6 +273,8 @@ export interface ProbeLine {
   readonly scope?: 'fleet' | 'instance'
   /** Of type `http`. */
   readonly max_body?: string
+  /** Of type `http`; what the location speaks where absent. */
+  readonly http_version?: '1.1' | '2'
   /** Of type `grpc`. */
   readonly service?: string
   /** Of type `agent`. */

@@ -66,6 +66,11 @@ export class PeerEngine {
     return { name, lane: `${peer} ${this.#id} ${name}` }
   }
 
+  /** One that asks the same, with other protocols inside. */
+  speaking(alpn: readonly string[]): PeerEngine {
+    return peerEngineOf({ ...this.#options, alpn })
+  }
+
   /**
    * Makes a handshake.
    * @param socket connected

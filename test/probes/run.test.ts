@@ -52,6 +52,17 @@ test('an answer passes as long as the location takes its status for no failure',
   assert.equal(await verdict({ status: 404 }, policy('http_404', 'http_403')), 'passed: status 404')
 })
 
+test('a status of gRPC that the location lists is a failure, be it in the header or in the trailers', async () => {
+  const unavailable = ['grpc-status', '14']
+  const listed = policy('error', 'grpc_unavailable')
+  for (const where of [{ headers: unavailable }, { trailers: unavailable }]) {
+    const answer = { status: 200, ...where }
+    assert.equal(await verdict(answer, listed), 'failed: status 200, grpc_unavailable')
+    assert.equal(await verdict(answer, policy('error')), 'passed: status 200')
+  }
+  assert.equal(await verdict({ status: 200, trailers: ['grpc-status', '0'] }, listed), 'passed: status 200')
+})
+
 test('a failure to answer does not pass, whatever the location lists', async () => {
   for (const retry of [policy(), policy('error', 'timeout')]) {
     assert.equal(

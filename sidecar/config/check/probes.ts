@@ -100,10 +100,6 @@ class ProbeCheck {
 
   one(line: StreamProbeLine, kind: ProbeKind, { block, key, text, name }: Pass): void {
     if (text === undefined) this.#lacks(line, `"${key}" in the same ${block}`)
-    // Peers of gRPC speak HTTP/2 alone, which these requests are not.
-    if (key === 'grpc_pass' && kind.http) {
-      this.#refuse(line, 'type', `type=${kind.name} is incompatible with "grpc_pass"`)
-    }
     const group = name === undefined ? undefined : this.#groups.get(name)
     if (group === undefined) this.#lacks(line, `"${key}" to a named upstream`)
     if (group.zone === undefined) this.#lacks(line, `"zone" in upstream "${name}"`)

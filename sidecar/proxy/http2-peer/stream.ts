@@ -1,9 +1,10 @@
 import { type ClientHttp2Stream, constants } from 'node:http2'
+import { onWhole } from '../../../feedback/http2-whole.ts'
 import { maxTrailers } from '../http1/body-decoder.ts'
 import type { HeadFault } from '../http1/head.ts'
 import { collected } from '../http2/fields.ts'
 import { ownFields, requestFields, statusOf, textLength } from './fields.ts'
-import { breach, cancel, onWhole, resetError } from './reset.ts'
+import { breach, cancel, resetError } from './reset.ts'
 import type { StreamContext, StreamEvents, StreamHome } from './stream-home.ts'
 import type { RequestTrailers } from './trailers.ts'
 

@@ -48,6 +48,25 @@ test('a probe of type grpc asks the group that grpc_pass names', async () => {
   assert.equal(probe!.call().proxyHost, 'Backend')
 })
 
+test('a probe over HTTP speaks the HTTP of its location, unless it says another one', async () => {
+  const version = async (pass: string, more = '') => {
+    const inside = `${pass}; upstream_probe health ${more};`
+    const [probe] = await probesOf(`server { listen 8080; location / { ${inside} } }`)
+    return [probe!.args['http_version'] ?? '1.1', probe!.definition] as const
+  }
+  const [one, plain] = await version('proxy_pass http://backend')
+  const [two, newer] = await version('proxy_http_version 2; proxy_pass http://backend')
+  assert.deepEqual([one, two], ['1.1', '2'])
+  assert.notEqual(plain, newer)
+  assert.equal((await version('grpc_pass grpc://backend'))[0], '2')
+  assert.deepEqual(await version('proxy_pass http://backend', 'http_version=1.1'), [one, plain])
+  assert.deepEqual(await version('proxy_pass http://backend', 'http_version=2'), [two, newer])
+  assert.deepEqual(await version('proxy_http_version 2; proxy_pass http://backend', 'http_version=1.1'), [
+    one,
+    plain,
+  ])
+})
+
 test('a probe knows the port that its scheme stands for', async () => {
   const port = async (scheme: string) => {
     const inside = `proxy_pass ${scheme}://backend; upstream_probe health type=tcp;`

@@ -4,7 +4,7 @@ import { after, test } from 'node:test'
 import { createServer } from 'node:tls'
 import { Issuer } from '../../support/authority.ts'
 import { ask } from '../../support/client.ts'
-import { http2Peer, http2TlsPeer, say } from '../../support/http2-peer.ts'
+import { type Http2Answer, http2Peer, http2TlsPeer, say } from '../../support/http2-peer.ts'
 import { start } from '../../support/sidecar.ts'
 import { until } from '../../support/until.ts'
 
@@ -136,6 +136,51 @@ test('inside of TLS both sides agree on HTTP/2; who does not is a failure for re
   assert.equal(`${refused.status} ${refused.header('x-why')}`, `502 ${peer.address} 502 tls (single), tries`)
   old.close()
 })
+
+for (const [what, tls, pass] of [
+  ['without TLS', false, 'proxy_http_version 2; proxy_pass http://up;'],
+  ['inside of TLS', true, 'proxy_http_version 2; proxy_pass https://up;'],
+  ['of gRPC', false, 'grpc_pass grpc://up;'],
+  ['of gRPC, inside of TLS', true, 'grpc_pass grpcs://up;'],
+  ['inside of TLS where the location speaks HTTP/1.1', true, 'proxy_pass https://up;'],
+] as const) {
+  test(`probes over HTTP speak HTTP/2 with peers ${what}`, async () => {
+    let status = 200
+    let probes = 0
+    const answer: Http2Answer = (stream, fields) => {
+      if (fields[':path'] === '/health' && fields['x-probe'] === 'p') probes += 1
+      stream.respond({ ':status': status })
+      stream.end('fine')
+    }
+    await using peer = tls
+      ? await http2TlsPeer(answer, { cert: good.cert, key: good.key })
+      : await http2Peer(answer)
+    const version = what.endsWith('HTTP/1.1') ? 'http_version=2' : ''
+    await using it = await start(
+      `http {
+         map $upstream_status$upstream_probe_body $good { 200fine 1; }
+         upstream up { zone up 64k; server ${peer.address}; }
+         server {
+           listen 127.0.0.1:PORT;
+           location / {
+             ${pass} proxy_set_header X-Probe $upstream_probe; grpc_set_header X-Probe $upstream_probe;
+             upstream_probe p uri=/health interval=50ms test=$good ${version};
+           }
+         }
+       }`,
+    )
+    const state = async () => {
+      const peers = await it.json<Record<string, { state: string }>>('/status/http/upstreams/up/peers')
+      return peers[peer.address]!.state
+    }
+    await until(() => probes > 1)
+    assert.equal(await state(), 'up')
+    status = 500
+    await until(async () => (await state()) === 'unhealthy')
+    status = 200
+    await until(async () => (await state()) === 'up')
+  })
+}
 
 test('calls of gRPC go inside of TLS too, and peers are probed by what they say of their health', async () => {
   let serving = 1
