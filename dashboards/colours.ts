@@ -67,6 +67,7 @@ const endingColours: Readonly<Record<AttemptReason, string>> = {
   grpc_internal: '#0b3d91',
   grpc_unavailable: '#4169e1',
   client_abort: '#808080',
+  dropped: '#989898',
   stale: '#b0b0b0',
 }
 

@@ -82,6 +82,8 @@ export function classify(event: AttemptEvent, policy: RetryPolicy, facts: Attemp
     return goOn(status !== 403 && status !== 404, reason, reason, status, policy, facts)
   }
   const { ending, reason } = event
+  // What a peer has begun and was not let end is nobody's failure, and goes on as one that an error has ended.
+  if (reason === 'dropped') return goOn(false, reason, 'error', 502, policy, facts)
   if (ending === 'aborted') return verdict(false, reason, 499)
   if (ending === 'stale') return stale(policy, facts)
   const status = ending === 'timeout' ? 504 : 502

@@ -50,7 +50,7 @@ export interface RecentBatch {
 }
 
 /** Reasons that say nothing of a peer. */
-const neutral: ReadonlySet<AttemptReason> = new Set(['client_abort', 'stale'])
+const neutral: ReadonlySet<AttemptReason> = new Set(['client_abort', 'stale', 'dropped'])
 
 /** Whether it is something to look at: it failed, nobody was eligible, or the client got a server's error, of gRPC too. */
 export function isTrouble({

@@ -18,7 +18,7 @@ export const endings = [
   'invalid_header',
   /** A status that `proxy_next_upstream` lists. */
   'http',
-  /** The client went away first: says nothing of the peer. */
+  /** The client went away first, or the peer left its group: says nothing of how the peer works. */
   'aborted',
   /** A kept-alive connection that the peer had closed as it was reused: says nothing of the peer. */
   'stale',

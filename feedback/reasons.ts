@@ -35,6 +35,7 @@ export const attemptReasons = [
   'client_abort',
   'dns',
   'tls',
+  'dropped',
 ] as const
 
 /** Why there was no attempt, or no further one. */

@@ -2,6 +2,8 @@ import type { Call } from '../feedback/call.ts'
 import type { Facts } from './admin/facts.ts'
 import { prometheusResponse } from './admin/prometheus.ts'
 import { apiPath, statusResponse } from './admin/status.ts'
+import { awayFrom } from './away.ts'
+import { Drops } from './balance/drops.ts'
 import { Queues } from './build/queues.ts'
 import type { Running } from './build/running.ts'
 import { timeMs } from './config/units.ts'
@@ -23,6 +25,7 @@ const repeatMs = 60_000
 /** What serves clients in one thread: listeners, the routes in force, tunnels. */
 export class Service {
   readonly #tunnels: Tunnels
+  readonly #drops = new Drops()
   readonly #serving: Serving
   readonly #clients: Clients
   readonly #sessions: Sessions
@@ -40,6 +43,7 @@ export class Service {
       running.router,
       {
         tunnels: this.#tunnels,
+        drops: this.#drops,
         status: (call, path, location) =>
           statusResponse(facts, apiPath(path, location, call.uri), call.args, call.method, call.serverAddr),
         prometheus: (template, method) => prometheusResponse(facts, template, method),
@@ -56,8 +60,8 @@ export class Service {
       note: (call, text) => errorLog.log('info', sessionLine(call, text)),
       dropped: () => this.#full(sharing),
     }
-    this.#sessions = new Sessions(sharing, most, news)
-    this.#udp = new UdpListeners(sharing, most, news)
+    this.#sessions = new Sessions(sharing, most, news, this.#drops)
+    this.#udp = new UdpListeners(sharing, most, news, this.#drops)
   }
 
   /**
@@ -100,13 +104,14 @@ export class Service {
 
   /**
    * Serves by these routes from now on. Tunnels to peers that a reload takes away have as long as a drain would give
-   * them; those to peers that have left of themselves go on, as they do with nginx.
+   * them; those to peers that have left of themselves go on, as they do with nginx, unless `proxy_connection_drop` ends them.
    */
   use(running: Running): void {
     this.#serving.use(running.router)
     this.#queues.use(running.groups)
     this.#sessions.use(running.streams.tcp)
     this.#udp.use(running.streams.udp)
+    this.#drops.use(awayFrom(running.groups.values()), !running.refreshed)
     if (running.refreshed) return
     const gone = running.leaving.flatMap(({ peers }) => peers)
     const graceMs = timeMs(running.model.drain_timeout ?? '30s') ?? 30_000

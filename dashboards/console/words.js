@@ -41,10 +41,11 @@ export const attemptReasons = {
   client_abort: 'The client went away first. That says nothing of the peer.',
   dns: 'The name of the peer could not be looked up.',
   tls: 'The TLS handshake with the peer failed.',
+  dropped: 'The peer left its group, and proxy_connection_drop ends what is under way with it.',
 }
 
 /** Reasons that say nothing of a peer. */
-export const neutral = new Set(['client_abort', 'stale'])
+export const neutral = new Set(['client_abort', 'stale', 'dropped'])
 
 /** What calls of gRPC end with, each at its number. */
 export const grpcStatuses = [

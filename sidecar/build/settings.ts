@@ -108,6 +108,7 @@ export class SettingsBuilder {
       passRequestHeaders: peer('proxy_pass_request_headers') ?? d.passRequestHeaders,
       passRequestBody: peer('proxy_pass_request_body') ?? d.passRequestBody,
       ignoreClientAbort: peer('proxy_ignore_client_abort') ?? d.ignoreClientAbort,
+      dropAfter: dropAfter(peer('proxy_connection_drop')),
       interceptErrors: peer('proxy_intercept_errors') ?? d.interceptErrors,
       setHeaders,
       setHeaderNames: new Set(setHeaders.map(({ lower }) => lower)),
@@ -264,6 +265,12 @@ function hidden(find: Find): ReadonlySet<string> {
   const names = new Set(hiddenHeaders.filter((name) => !passed.has(name)))
   for (const name of find('proxy_hide_header') ?? []) names.add(name.toLowerCase())
   return names
+}
+
+/** How long what is under way may go on after its peer has left, milliseconds; undefined: as long as it takes. */
+export function dropAfter(said: boolean | string | undefined): number | undefined {
+  if (said === undefined || said === false) return undefined
+  return said === true ? 0 : ms(said, 0)
 }
 
 /** A timer of Node takes 31 bits of milliseconds (24.8 days): a longer one would fire at once. */

@@ -1,7 +1,7 @@
 import type * as model from '../config/stream-model.ts'
 import { Trusted } from '../net/trusted.ts'
 import { sessionDefaults as d, type SessionSettings } from '../stream/settings.ts'
-import { budgetOf, ms, size } from './settings.ts'
+import { budgetOf, dropAfter, ms, size } from './settings.ts'
 
 /** Finds the value of a key: that of the innermost level that has it. */
 type Find = <K extends keyof model.StreamSettings>(key: K) => model.StreamSettings[K] | undefined
@@ -21,6 +21,7 @@ export function sessionSettings(levels: readonly model.StreamSettings[]): Sessio
       timeout: ms(find('proxy_next_upstream_timeout'), d.retry.timeout),
       budget: budgetOf(find('proxy_next_upstream_budget')),
     },
+    dropAfter: dropAfter(find('proxy_connection_drop')),
     halfClose: find('proxy_half_close') ?? d.halfClose,
     bufferSize: size(find('proxy_buffer_size'), d.bufferSize),
     proxyProtocol: protocol === true ? 'v1' : protocol === false ? undefined : protocol,

@@ -91,6 +91,8 @@ export interface Settings extends TlsPeerSettings, GrpcSettings {
   readonly proxy_pass_request_headers?: boolean
   readonly proxy_pass_request_body?: boolean
   readonly proxy_ignore_client_abort?: boolean
+  /** A time, or `true` for none. */
+  readonly proxy_connection_drop?: boolean | string
 
   readonly add_header?: readonly AddHeader[]
   readonly error_page?: readonly ErrorPageLine[]

@@ -27,6 +27,8 @@ export interface StreamSettings extends StreamTlsSettings {
   readonly proxy_next_upstream_tries?: number
   readonly proxy_next_upstream_timeout?: string
   readonly proxy_next_upstream_budget?: 'off' | RetryBudget
+  /** A time, or `true` for none. */
+  readonly proxy_connection_drop?: boolean | string
   readonly proxy_half_close?: boolean
   /** Datagrams that a UDP peer answers one datagram with; absent: not known. */
   readonly proxy_responses?: number

@@ -116,6 +116,7 @@ export interface GrpcSettings extends TlsPeerSettings<'grpc_ssl_'> {
   readonly grpc_intercept_errors?: boolean
   /** With `off` among them the others mean nothing. */
   readonly grpc_next_upstream?: readonly GrpcNextUpstreamWord[]
+  readonly grpc_connection_drop?: boolean | string
   readonly grpc_next_upstream_tries?: number
   readonly grpc_next_upstream_timeout?: string
   readonly grpc_next_upstream_budget?: 'off' | RetryBudget

@@ -93,7 +93,7 @@ async function join(
   verdict: Verdict,
   env: ForwardEnv,
 ): Promise<Forwarded> {
-  const { call, settings } = exchange
+  const { call } = exchange
   const { attempt } = trial
   let text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n'
   for (let i = 0; i < head.headers.length; i += 2) {
@@ -101,8 +101,8 @@ async function join(
   }
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]!}: ${headers[i + 1]!}\r\n`
   call.sentHeaders = headers
-  await tunnel(exchange, trial, `${text}\r\n`, settings.readTimeout, env.tunnels)
-  settle(trial, verdict, undefined)
+  const cut = await tunnel(exchange, trial, `${text}\r\n`, env)
+  settle(trial, cut === undefined ? verdict : { ...verdict, reason: cut.reason }, cut)
   finish(exchange, attempt)
   return { kind: 'done' }
 }

@@ -2,6 +2,7 @@ import { monotonic } from '../../feedback/clock.ts'
 import { countAttempt } from '../../feedback/observe-bytes.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import type { Droppable, Drops } from '../balance/drops.ts'
 import type { BodyFault, RequestBody } from './body.ts'
 import { type Connecting, type Connection, type ConnectionTls, openConnection } from './http1/connection.ts'
 import type { HeadFault, ResponseHead } from './http1/head.ts'
@@ -15,6 +16,7 @@ import {
   failure,
   lostDetail,
   lostFailure,
+  peerLeft,
   type TryFailure,
 } from './try-failure.ts'
 import { type Phase, TryTimer, type Waiting } from './try-timer.ts'
@@ -46,6 +48,8 @@ export interface TryOptions {
   readonly http2: PeerSessions | undefined
   /** What may follow the body, for peers that speak HTTP/2. */
   readonly trailers: RequestTrailers | undefined
+  /** Who ends it where its peer leaves; undefined: nobody does. */
+  readonly drops: Drops | undefined
   /** Told of 1xx answers. */
   readonly interim: (status: number, headers: string[]) => void
 }
@@ -55,7 +59,7 @@ export interface TryOptions {
  * hand the body on.
  * A peer's failure is a value here and never an exception.
  */
-export class Try implements StreamEvents, Waiting {
+export class Try implements StreamEvents, Waiting, Droppable {
   readonly attempt: Attempt
   /** Whether any byte of the request was handed to an open connection. */
   sent = false
@@ -99,6 +103,10 @@ export class Try implements StreamEvents, Waiting {
   /** Undefined for a stream of HTTP/2, too. */
   get connection(): Connection | undefined {
     return this.#link instanceof PeerStream ? undefined : this.#link
+  }
+
+  get peer(): Peer | undefined {
+    return this.attempt.peer
   }
 
   /** Whether any byte of the answer has come. */
@@ -183,6 +191,11 @@ export class Try implements StreamEvents, Waiting {
   abandon(): void {
     this.#close()
     this.#link?.destroy()
+  }
+
+  /** The peer has left its group. */
+  drop(): void {
+    this.abandonFor(peerLeft)
   }
 
   /** The connection has been taken over by a tunnel: the try has no more to do with it. */
@@ -368,6 +381,7 @@ export class Try implements StreamEvents, Waiting {
     this.#count()
     this.#over = true
     this.#timer.stop()
+    this.#options.drops?.delete(this)
     this.#connecting?.cancel()
     this.#connecting = undefined
     if (this.#body && !Buffer.isBuffer(this.#body)) this.#body.detach()

@@ -4,6 +4,7 @@ import { monotonic } from '../../feedback/clock.ts'
 import { grpcEnding } from '../../feedback/grpc-status.ts'
 import { deny } from '../../feedback/observe.ts'
 import { Attempt } from '../../feedback/outcome.ts'
+import type { Drops } from '../balance/drops.ts'
 import { Selection } from '../balance/pick.ts'
 import type { Queue } from '../balance/queue.ts'
 import { afterReading } from '../net/late.ts'
@@ -41,6 +42,7 @@ export type Forwarded =
 /** What forwarding needs besides the exchange. */
 export interface ForwardEnv {
   readonly tunnels: Tunnels
+  readonly drops: Drops
 }
 
 const done: Forwarded = { kind: 'done' }
@@ -186,6 +188,7 @@ class Run {
       http2: settings.http2Peer ? this.#group.pool.sessions : undefined,
       trailers: settings.http2Peer ? new RequestTrailers(this.#exchange) : undefined,
       tls: tls && { engine: tls.engine, name: tls.engine.lane(peer!.name, tls.name) },
+      drops: settings.dropAfter === undefined ? undefined : this.#env.drops,
       interim: (status: number, headers: string[]) => {
         // 100 is between a peer and this proxy; others are the client's, where its protocol knows them.
         if (status === 100 || call.httpVersion === '1.0') return
@@ -211,6 +214,11 @@ class Run {
     const stay = this.#exchange.onLeave(() => {
       if (!settings.ignoreClientAbort) trial.abandonFor(clientLeft)
     })
+    if (settings.dropAfter !== undefined) {
+      // The body may have taken so long that peers have left meanwhile.
+      const late = latest(this.#group).balancing !== this.#selection.group
+      this.#env.drops.add(trial, settings.dropAfter, late)
+    }
     const result = await trial.start(peer, reused, head, this.#body, fresh)
     stay()
     return result

@@ -98,6 +98,8 @@ export interface Settings {
   readonly passRequestHeaders: boolean
   readonly passRequestBody: boolean
   readonly ignoreClientAbort: boolean
+  /** How long an attempt may go on after its peer has left; undefined: to its end. */
+  readonly dropAfter: number | undefined
   readonly interceptErrors: boolean
   /** `proxy_set_header` in order; an empty value removes the field. Host and Connection have defaults. */
   readonly setHeaders: readonly Header[]

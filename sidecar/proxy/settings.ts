@@ -47,6 +47,7 @@ export const defaultSettings: Settings = {
   passRequestHeaders: true,
   passRequestBody: true,
   ignoreClientAbort: false,
+  dropAfter: undefined,
   interceptErrors: false,
   setHeaders: [],
   setHeaderNames: new Set(),

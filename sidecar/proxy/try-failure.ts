@@ -20,6 +20,9 @@ export function failure(ending: Ending, reason: AttemptReason, detail: string): 
 /** The client went away before there was an answer. */
 export const clientLeft = failure('aborted', 'client_abort', 'client closed the connection')
 
+/** The peer has left its group, and what is under way with it is not to go on. */
+export const peerLeft = failure('aborted', 'dropped', 'peer has left its group')
+
 /** The client's request will never be whole. */
 export function bodyFailure(why: BodyFault): TryFailure {
   const detail = why === 'aborted' ? 'client closed while sending' : `request body ${why}`

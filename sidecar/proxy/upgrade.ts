@@ -7,7 +7,9 @@ import type { ClientCounts } from '../../feedback/tally.ts'
 import { afterReading } from '../net/late.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
+import type { ForwardEnv } from './forward.ts'
 import { ClientConnection } from './http1/client-connection.ts'
+import { peerLeft, type TryFailure } from './try-failure.ts'
 
 /** Bytes of tunnels are counted so often while they pass, milliseconds. */
 const countEveryMs = 1000
@@ -79,18 +81,18 @@ export class Tunnels {
 
 /**
  * Joins client and peer after both agreed to switch protocols: bytes pass both ways as they come, each side waits
- * for the other, and a half-closed side leaves the other one open.
+ * for the other, and a half-closed side leaves the other one open. Without a byte either way for `proxy_read_timeout` both ends
+ * are closed.
  * @param head status line and headers for the client with the final empty line, latin1
- * @param idleTimeout milliseconds without a byte either way before both ends are closed (`proxy_read_timeout`)
  */
 export function tunnel(
   exchange: Exchange,
   trial: Try,
   head: string,
-  idleTimeout: number,
-  tunnels: Tunnels,
-): Promise<void> {
+  { tunnels, drops }: ForwardEnv,
+): Promise<TryFailure | undefined> {
   const { call } = exchange
+  const { readTimeout: idleTimeout, dropAfter } = exchange.settings
   const { attempt } = trial
   const { connection } = trial
   const { connection: own } = exchange
@@ -116,11 +118,13 @@ export function tunnel(
   }
   return new Promise((resolve) => {
     let over = false
+    let cut: TryFailure | undefined
     const finish = (idle = false) => {
       if (over) return
       over = true
       clearTimeout(timer)
       forget()
+      drops.delete(leaving)
       measure()
       for (const socket of [client, peer]) {
         // What was written before an orderly end still goes out; a side that takes nothing is not waited for long.
@@ -129,7 +133,7 @@ export function tunnel(
         setTimeout(() => socket.destroy(), 5000).unref()
       }
       exchange.tunnelEnded(client.bytesWritten - written)
-      resolve()
+      resolve(cut)
     }
     let active = monotonic()
     let timer = setTimeout(tick, idleTimeout, false)
@@ -148,6 +152,14 @@ export function tunnel(
       setTimeout(() => finish(), 250).unref()
     }
     const forget = tunnels.add(end, { peer: attempt.peer, count })
+    const leaving = {
+      peer: attempt.peer,
+      drop() {
+        cut = peerLeft
+        end()
+      },
+    }
+    if (dropAfter !== undefined) drops.add(leaving, dropAfter, true)
     const pass = (from: Socket, to: Socket, count: (bytes: number) => void) => {
       from.on('data', (chunk: Buffer) => {
         active = monotonic()

@@ -16,6 +16,9 @@ export interface End {
   readonly detail?: string
 }
 
+/** The peer has left its group, and what is under way with it is not to go on. */
+export const peerLeft: End = { ending: 'aborted', reason: 'dropped', detail: 'peer has left its group' }
+
 /** Counts a session that begins. A drain waits for it as for a tunnel. */
 export function begun({ zone }: StreamServer, { counts }: Pick<SessionHost, 'counts'>): void {
   zone?.begin()

@@ -5,10 +5,11 @@ import { connected, firstByte } from '../../feedback/observe-session.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { lossReason } from '../../feedback/socket-error.ts'
+import type { Droppable } from '../balance/drops.ts'
 import { among } from './among.ts'
 import type { SessionHost } from './host.ts'
 import { type Opened, Opening } from './opening.ts'
-import { begun, type End, ended, passed } from './record.ts'
+import { begun, type End, ended, passed, peerLeft } from './record.ts'
 import { Relay } from './relay.ts'
 import type { StreamServer } from './settings.ts'
 import { breakOff, handOver, type SocketOwner, written } from './sockets.ts'
@@ -21,7 +22,7 @@ const farewellMs = 400
 const stillMs = 3000
 
 /** A client's connection, and the one to the peer that was picked for it. */
-export class Session implements SocketOwner, Opened {
+export class Session implements SocketOwner, Opened, Droppable {
   readonly call: Call
   readonly #server: StreamServer
   readonly #host: SessionHost
@@ -35,6 +36,8 @@ export class Session implements SocketOwner, Opened {
   #since: number
   /** An attempt at a peer that has left. */
   #left: Attempt | undefined = undefined
+  /** An attempt that was not to go on, for its peer has left its group. */
+  #dropped: Attempt | undefined = undefined
   /** When it is to be ended, whatever happens on it; monotonic milliseconds. */
   #endAt = Number.POSITIVE_INFINITY
 
@@ -51,6 +54,17 @@ export class Session implements SocketOwner, Opened {
   begin(): void {
     begun(this.#server, this.#host)
     this.#opening?.begin()
+  }
+
+  get peer(): Peer | undefined {
+    return (this.#attempt ?? this.#opening?.attempt)?.peer
+  }
+
+  /** Its peer has left. One that is still connected to is waited for: it may make way for another. */
+  drop(): void {
+    if (this.#closing) return
+    this.#dropped = this.#attempt ?? this.#opening?.attempt
+    if (!this.#opening) this.end()
   }
 
   /** Ends it after so many milliseconds if it is with one of these peers, or about to be. */
@@ -152,6 +166,7 @@ export class Session implements SocketOwner, Opened {
     // It has left while it was connected to; or it is another one than the peer that has.
     if (this.#left === undefined && attempt.peer?.dismissed) this.endLater(this.#host.graceMs)
     else if (this.#left !== attempt) this.#endAt = Number.POSITIVE_INFINITY
+    if (this.#dropped === attempt) this.end()
   }
 
   answer(text: string): void {
@@ -270,7 +285,8 @@ export class Session implements SocketOwner, Opened {
     this.#since = monotonic()
     this.expect(this.due)
     this.#measure(this.#attempt)
-    ended(this.call, this.#attempt, end, this.#server, this.#host)
+    const dropped = this.#attempt !== undefined && this.#dropped === this.#attempt
+    ended(this.call, this.#attempt, dropped ? peerLeft : end, this.#server, this.#host)
     if (this.#relay.closed) this.#host.gone(this)
   }
 }

@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { Drops } from '../balance/drops.ts'
 import { Addresses, type Place, type Reception } from '../net/addresses.ts'
 import type { Bind } from '../net/bind.ts'
 import { readAddress } from '../net/client-address.ts'
@@ -32,9 +33,14 @@ export class Sessions implements SessionHost, Reception<Bind> {
   #early = new Map<Place, Socket[]>()
   /** By address: what is done with new connections. */
   #servers: ReadonlyMap<string, StreamServer> = new Map()
+  readonly #drops: Drops
 
-  /** @param limit most connections of clients at once, see `Addresses` */
-  constructor(sharing: Sharing, limit: number, news: StreamNews) {
+  /**
+   * @param limit most connections of clients at once, see `Addresses`
+   * @param drops ends sessions whose peers leave
+   */
+  constructor(sharing: Sharing, limit: number, news: StreamNews, drops = new Drops()) {
+    this.#drops = drops
     this.counts = sharing.tally.own
     this.#sharing = sharing
     this.#news = news
@@ -91,6 +97,7 @@ export class Sessions implements SessionHost, Reception<Bind> {
   }
 
   gone(session: Session): void {
+    this.#drops.delete(session)
     if (this.#sessions.delete(session)) this.counts.open -= 1
   }
 
@@ -115,6 +122,8 @@ export class Sessions implements SessionHost, Reception<Bind> {
     const session = new Session(socket, this.#call(socket, place, server), server, this)
     this.#sessions.add(session)
     this.counts.open += 1
+    const { dropAfter } = server.settings
+    if (dropAfter !== undefined) this.#drops.add(session, dropAfter)
     session.begin()
   }
 

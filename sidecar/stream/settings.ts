@@ -21,6 +21,8 @@ export interface SessionSettings {
   readonly retry: RetryPolicy
   /** Whether one direction goes on after the other has ended. */
   readonly halfClose: boolean
+  /** How long a session may go on after its peer has left; undefined: to its end. */
+  readonly dropAfter: number | undefined
   /** How much of a direction is held before its source is read no more. */
   readonly bufferSize: number
   /** Version of the PROXY header that peers get; undefined: none. */
@@ -99,6 +101,7 @@ export const sessionDefaults: SessionSettings = {
     backoff: undefined,
   },
   halfClose: false,
+  dropAfter: undefined,
   bufferSize: 16_384,
   proxyProtocol: undefined,
   proxyProtocolTimeout: 30_000,

@@ -4,9 +4,10 @@ import { firstByte } from '../../feedback/observe-session.ts'
 import type { Attempt } from '../../feedback/outcome.ts'
 import type { Peer } from '../../feedback/peer.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
+import type { Droppable } from '../balance/drops.ts'
 import { proxyHeader } from '../net/proxy-protocol.ts'
 import { among } from './among.ts'
-import { type End, ended, passed } from './record.ts'
+import { type End, ended, passed, peerLeft } from './record.ts'
 import { Search } from './search.ts'
 import type { GroupTarget, StreamServer } from './settings.ts'
 import { UdpCourse } from './udp-course.ts'
@@ -27,7 +28,7 @@ const mostWaiting = 64
  * it was to, when nothing has passed for too long, or when the system says that nobody is there. That word comes after
  * a datagram was sent, so no other peer is asked: the client's next datagram begins another session.
  */
-export class UdpSession implements LinkOwner, Dated {
+export class UdpSession implements LinkOwner, Dated, Droppable {
   readonly call: Call
   readonly client: UdpClient
   /** By what the listener finds it. */
@@ -45,6 +46,8 @@ export class UdpSession implements LinkOwner, Dated {
   #moveAt = Number.POSITIVE_INFINITY
   /** When it is to be ended, whatever passes; monotonic milliseconds. */
   #endAt = Number.POSITIVE_INFINITY
+  /** Its peer has left its group. */
+  #dropped = false
   #bound = true
   #over = false
 
@@ -86,6 +89,22 @@ export class UdpSession implements LinkOwner, Dated {
   /** Whether its client's datagrams come to that listener. */
   isOf(side: UdpSide): boolean {
     return side === this.#side
+  }
+
+  get peer(): Peer | undefined {
+    return this.#attempt?.peer
+  }
+
+  /** How long it may go on after its peer has left; undefined: to its end. */
+  get dropAfter(): number | undefined {
+    return this.#server.settings.dropAfter
+  }
+
+  /** Its peer has left: its client is to have another one. An answer that is owed still has its moment. */
+  drop(): void {
+    if (this.#over) return
+    this.#dropped = true
+    this.#move(monotonic())
   }
 
   /** Whether the session is with one of these peers. */
@@ -136,7 +155,8 @@ export class UdpSession implements LinkOwner, Dated {
 
   /** Ends it from here. An answer that is still owed says nothing of the peer. */
   end(): void {
-    if (!this.#course.owing) this.#conclude({ ending: 'ok', detail: 'ended from here' })
+    if (this.#dropped) this.#conclude(peerLeft)
+    else if (!this.#course.owing) this.#conclude({ ending: 'ok', detail: 'ended from here' })
     else {
       this.call.denial ??= 'shutdown'
       this.call.status = 502

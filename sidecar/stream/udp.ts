@@ -1,6 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { Peer } from '../../feedback/peer.ts'
+import { Drops } from '../balance/drops.ts'
 import { bindUdp, type UdpBind } from '../net/bind-udp.ts'
 import { openNow, type Sharing, serialOf } from '../net/sharing.ts'
 import type { StreamNews } from './sessions.ts'
@@ -23,10 +24,15 @@ export class UdpListeners implements UdpOwner {
   readonly #leaving = new Map<string, UdpListener>()
   readonly #sessions = new Set<UdpSession>()
   readonly #watch = new Watch(this.#sessions)
+  readonly #drops: Drops
   #stopped = false
 
-  /** @param limit most connections and sessions of clients at once, those of all threads and of `http` together */
-  constructor(sharing: Sharing, limit: number, news: StreamNews) {
+  /**
+   * @param limit most connections and sessions of clients at once, those of all threads and of `http` together
+   * @param drops ends sessions whose peers leave
+   */
+  constructor(sharing: Sharing, limit: number, news: StreamNews, drops = new Drops()) {
+    this.#drops = drops
     this.counts = sharing.tally.own
     this.#sharing = sharing
     this.#limit = limit
@@ -147,10 +153,12 @@ export class UdpListeners implements UdpOwner {
 
   begun(session: UdpSession): void {
     this.#sessions.add(session)
+    if (session.dropAfter !== undefined) this.#drops.add(session, session.dropAfter)
     this.counts.open += 1
   }
 
   gone(session: UdpSession): void {
+    this.#drops.delete(session)
     if (this.#sessions.delete(session)) this.counts.open -= 1
   }
 

@@ -39,6 +39,7 @@ function happening(attempt: Attempt): Line | undefined {
     // What was said of it ends with that: there are no heads to wait for.
     if (attempt.reason === undefined) return undefined
     // Datagrams that were to be answered.
+    if (attempt.reason === 'dropped') return dropped(attempt)
     if (attempt.reason === 'timeout_read') return error(`${timedOut}, ${detail} ${sessionPhase(attempt)}`)
     const level = attempt.reason === 'client_abort' ? 'info' : 'error'
     return { level, text: `recv() failed (${errorOf(detail) ?? detail}) ${sessionPhase(attempt)}` }
@@ -90,9 +91,17 @@ function happening(attempt: Attempt): Line | undefined {
       const text = `client prematurely closed connection, so upstream connection is closed too ${phase}`
       return { level: 'info', text }
     }
+    case 'dropped':
+      return dropped(attempt)
     default:
       return undefined
   }
+}
+
+function dropped({ headerMs, upstream }: Attempt): Line {
+  const phase =
+    upstream.kind === 'stream' ? 'while proxying' : headerMs === undefined ? readingHead : readingBody
+  return { level: 'info', text: `upstream has left its group, its connection is closed ${phase}` }
 }
 
 /** A peer may refuse what it was shown when the handshake is over for this side. */

@@ -118,6 +118,15 @@ for (const word of retryKinds) {
   })
 }
 
+test('what a peer has begun when it left goes on as after an error, and is nobody’s failure', () => {
+  const dropped = failure('aborted', 'dropped')
+  assert.equal(told(classify(dropped, policy('error timeout'), usual)), 'next 502 dropped')
+  assert.equal(told(classify(dropped, policy('timeout'), usual)), '502 dropped')
+  assert.equal(told(classify(dropped, policy('off'), usual)), '502 dropped')
+  const post = { ...usual, method: 'POST' }
+  assert.equal(told(classify(dropped, policy('error'), post)), '502 dropped (not_replayable)')
+})
+
 // Which requests may be sent again, once a kind is listed.
 const requests = [
   // method, sent, body still at hand, non_idempotent, what comes of it

@@ -42,6 +42,7 @@ export const grpcDirectives: readonly Directive[] = [
   twin('read_timeout'),
   twin('buffer_size'),
   twin('intercept_errors'),
+  twin('connection_drop'),
   directive({
     name: 'grpc_next_upstream',
     in: levels,

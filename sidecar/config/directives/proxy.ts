@@ -4,6 +4,7 @@ import { type Context, directive } from '../directive.ts'
 import { checkPattern } from '../fault.ts'
 import { nextUpstreamWords } from '../model.ts'
 import { fieldName, flag, integer, line, size, text, time, word } from '../schema.ts'
+import { dropArgs } from './connection-drop.ts'
 import { budgetArgs, triesArgs, tryingTimeArgs } from './next-upstream.ts'
 
 const levels: readonly Context[] = ['http', 'server', 'location']
@@ -147,6 +148,13 @@ export const proxyDirectives = [
   settings('proxy_pass_request_headers', 'Whether the client’s fields go to the peer.', 'on', flag),
   settings('proxy_pass_request_body', 'Whether the client’s body goes to the peer.', 'on', flag),
   settings('proxy_ignore_client_abort', 'Whether an attempt goes on when the client leaves.', 'off', flag),
+  directive({
+    ...dropArgs,
+    in: levels,
+    doc:
+      'Whether requests and tunnels under way are ended when their peer leaves its group or is marked `down`, by what a ' +
+      'name or the API says: `on` at once, a time after that.',
+  }),
   directive({
     name: 'api',
     in: ['location'],

@@ -3,6 +3,7 @@ import { formatAddress, hasVariables, listenAddress, streamTarget } from '../add
 import { type Context, directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { flag, integer, line, size, text, time, word } from '../schema.ts'
+import { dropArgs } from './connection-drop.ts'
 import { budgetArgs, triesArgs, tryingTimeArgs } from './next-upstream.ts'
 
 const levels: readonly Context[] = ['stream', 'stream server']
@@ -85,6 +86,13 @@ export const streamDirectives = [
     ...budgetArgs,
     in: levels,
     doc: 'Most further attempts, in percent of the group’s sessions in `window`, with `min` a second on top.',
+  }),
+  directive({
+    ...dropArgs,
+    in: levels,
+    doc:
+      'Whether sessions are ended when their peer leaves its group or is marked `down`, by what a name or the ' +
+      'API says: `on` at once, a time after that.',
   }),
   settings('proxy_half_close', 'Whether one direction goes on after the other has ended.', 'off', flag),
   directive({

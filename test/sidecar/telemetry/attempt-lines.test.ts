@@ -142,7 +142,7 @@ test('where nobody is eligible for a limit the line says so', () => {
   assert.ok(text.startsWith(`*5 no live upstreams, ${detail} while connecting to upstream, client: `))
 })
 
-test('clients that leave and stale connections are no errors, and answers are not told of', () => {
+test('clients and peers that leave and stale connections are no errors, and answers are not told of', () => {
   const told = Object.fromEntries(
     attemptReasons.map((reason) => [reason, describeAttempt(call(), attempt({ reason }))?.level]),
   )
@@ -150,7 +150,7 @@ test('clients that leave and stale connections are no errors, and answers are no
   for (const [reason, level = 'none'] of Object.entries(told)) {
     levels.set(level, [...(levels.get(level) ?? []), reason])
   }
-  assert.deepEqual(levels.get('info'), ['stale', 'client_abort'])
+  assert.deepEqual(levels.get('info'), ['stale', 'client_abort', 'dropped'])
   assert.ok(levels.get('none')!.every((reason) => /^(?:http|grpc)_/.test(reason)))
   assert.equal(describeAttempt(call(), attempt({ ending: 'ok' })), undefined)
 })
