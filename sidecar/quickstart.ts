@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { formatAddress, listenAddress, serverAddress } from './config/address.ts'
 import { ConfigError } from './config/error.ts'
+import { listenTexts } from './config/listen-range.ts'
 import { load } from './config/load.ts'
 import type { Model } from './config/model.ts'
 import { type DemoLoad, startDemoLoad } from './simulate/demo-load.ts'
@@ -95,7 +96,8 @@ function wantedRate({ http }: Model): number {
 
 /** Address of the proxy, without a slash at its end. */
 function proxyUrl({ http }: Model): string {
-  return reachable(http?.servers?.[0]?.listen?.[0]?.address ?? '*:80')
+  const [first = '*:80'] = listenTexts(http?.servers?.[0]?.listen?.[0]?.address ?? '*:80')
+  return reachable(first)
 }
 
 /** Address of the admin server that has the page; undefined where there is none. */

@@ -9,6 +9,7 @@ import {
   type ProxyAddress,
   proxyAddress,
 } from '../config/address.ts'
+import { eachListen } from '../config/listen-range.ts'
 import type * as model from '../config/model.ts'
 import type { IfBlock } from '../config/rewrite-model.ts'
 import { sizeBytes, timeMs } from '../config/units.ts'
@@ -54,6 +55,11 @@ interface Level {
 /** The `listen` of a server that has none. */
 const defaultListen: readonly model.Listen[] = [{ address: '*:80' }]
 
+/** One for each address. */
+function listensOf({ listen = defaultListen }: model.ServerBlock): readonly model.Listen[] {
+  return eachListen(listen)
+}
+
 /** Builds the router of a configuration. */
 export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
   const builder = new RoutesBuilder(http, env)
@@ -62,7 +68,7 @@ export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
   const http2 = addressesWith(http, 'http2')
   for (const block of http.servers ?? []) {
     const server = builder.server(block, secured, http2)
-    for (const { address, default_server } of block.listen ?? defaultListen) {
+    for (const { address, default_server } of listensOf(block)) {
       let listen = listens.get(address)
       if (!listen || (default_server && !listen.explicit)) {
         listen = {
@@ -82,7 +88,7 @@ export function buildRouter(http: model.HttpBlock, env: RoutesEnv): Router {
 
 /** Addresses where TLS, or HTTP/2, is spoken: one `listen` that says so is enough. */
 function addressesWith({ servers = [] }: model.HttpBlock, protocol: 'ssl' | 'http2'): ReadonlySet<string> {
-  const lines = servers.flatMap(({ listen = [] }) => listen)
+  const lines = servers.flatMap(({ listen = [] }) => eachListen(listen))
   return new Set(lines.flatMap((line) => (line[protocol] ? [line.address] : [])))
 }
 
@@ -153,7 +159,7 @@ class RoutesBuilder {
       dropInvalid: find('ignore_invalid_headers') ?? true,
       http2: find('http2') ?? false,
       maxStreams: find('http2_max_concurrent_streams') ?? 128,
-      tls: (block.listen ?? defaultListen).some(({ address }) => secured.has(address))
+      tls: listensOf(block).some(({ address }) => secured.has(address))
         ? this.#tls(block, zone, http2)
         : undefined,
     }
@@ -164,7 +170,7 @@ class RoutesBuilder {
     const { files } = this.#env
     const engine = (inside: readonly string[]) => files && buildEngine([this.#http, block], inside, files)
     const own = engine((block.http2 ?? this.#http.http2) ? withHttp2 : insideTls)
-    const told = (block.listen ?? defaultListen).some(({ address }) => http2.has(address))
+    const told = listensOf(block).some(({ address }) => http2.has(address))
     return {
       engine: own,
       http2Engine: told ? engine(withHttp2) : own,

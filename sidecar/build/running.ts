@@ -7,8 +7,9 @@ import type { LiveProbe } from '../../probes/live-probe.ts'
 import type { Template } from '../admin/facts.ts'
 import { template } from '../admin/template.ts'
 import { listenAddress } from '../config/address.ts'
+import { eachListen } from '../config/listen-range.ts'
 import type { Loaded } from '../config/load.ts'
-import type { HttpBlock, Model } from '../config/model.ts'
+import type { HttpBlock, Listen, Model } from '../config/model.ts'
 import { type Membership, noMembership } from '../membership.ts'
 import type { ListenSpec } from '../proxy/listen-spec.ts'
 import type { Route } from '../proxy/route.ts'
@@ -195,7 +196,7 @@ export function assemble(
   })
   const probing = { variables: levels.stream.variables, groups, prefix: options.prefix, stream, files }
   for (const server of stream.servers ?? []) probes.push(...buildStreamProbes(server, probing))
-  const listens = router.keys().map((key) => listenSpec(key, http, router))
+  const listens = listenSpecs(http, router)
   return {
     model,
     router,
@@ -230,11 +231,17 @@ export function levelsOf(
   }
 }
 
-function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
+function listenSpecs({ servers = [] }: HttpBlock, router: Router): ListenSpec[] {
+  const lines = eachListen(servers.flatMap(({ listen = [] }) => listen))
+  const byAddress = Map.groupBy(lines, ({ address }) => address)
+  return router.keys().map((key) => listenSpec(key, byAddress.get(key) ?? [], router))
+}
+
+/** @param lines those of the address */
+function listenSpec(key: string, lines: readonly Listen[], router: Router): ListenSpec {
   const server = router.default(key)
   const address = listenAddress(key)
-  const lines = (http.servers ?? []).flatMap((block) => block.listen ?? [])
-  const backlog = lines.find((line) => line.address === key && line.backlog !== undefined)?.backlog ?? 511
+  const backlog = lines.find((line) => line.backlog !== undefined)?.backlog ?? 511
   const { settings } = server.route
   return {
     key,
@@ -246,9 +253,9 @@ function listenSpec(key: string, http: HttpBlock, router: Router): ListenSpec {
     keepaliveRequests: settings.keepaliveRequests,
     dropUnderscores: server.dropUnderscores,
     dropInvalid: server.dropInvalid,
-    proxyProtocol: lines.some((line) => line.address === key && line.proxy_protocol === true),
+    proxyProtocol: lines.some((line) => line.proxy_protocol === true),
     door: router.door(key),
-    http2: server.http2 || lines.some((line) => line.address === key && line.http2 === true),
+    http2: server.http2 || lines.some((line) => line.http2 === true),
     maxStreams: server.maxStreams,
     settings,
   }

@@ -3,6 +3,7 @@ import { streamPrefix } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/group.ts'
 import { hasVariables, listenAddress, streamTarget } from '../config/address.ts'
+import { eachListen } from '../config/listen-range.ts'
 import type * as model from '../config/stream-model.ts'
 import type { Bind } from '../net/bind.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
@@ -108,7 +109,7 @@ class StreamsBuilder implements Streams {
       zone: counted,
     }
     const door = server.listen?.some(({ ssl }) => ssl) ? this.#door(server, counted) : undefined
-    for (const line of server.listen ?? []) {
+    for (const line of eachListen(server.listen ?? [])) {
       const { address: key } = line
       const address = where(listenAddress(key))
       const live = { ...common, address: key, proxied: line.proxy_protocol === true, door: line.ssl && door }

@@ -41,10 +41,11 @@ export function streamTarget(text: string): StreamTarget {
 /**
  * Where `listen` or `admin` opens a socket. The host `*` is every IPv4 address.
  * @param text `80`, `*:80`, `127.0.0.1`, `localhost:80`, `[::]:80` or `unix:/path`
+ * @param whole what messages repeat, where the text is a part of it
  * @throws Fault with nginx's text
  */
-export function listenAddress(text: string, directive = 'listen'): Address {
-  const of = `"${text}" of the "${directive}" directive`
+export function listenAddress(text: string, directive = 'listen', whole = text): Address {
+  const of = `"${whole}" of the "${directive}" directive`
   if (/^unix:/i.test(text)) {
     if (text.length === 5) throw new Fault(`no path in the unix domain socket in ${of}`)
     return { kind: 'unix', path: text.slice(5) }
@@ -223,7 +224,8 @@ function bare(host: string): string {
   return host.startsWith('[') ? host.slice(1, -1) : host
 }
 
-function portNumber(text: string): number | undefined {
+/** @returns undefined for what is none */
+export function portNumber(text: string): number | undefined {
   return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : undefined
 }
 

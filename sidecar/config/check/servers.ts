@@ -1,3 +1,4 @@
+import { listenTexts } from '../listen-range.ts'
 import type { HttpBlock, Listen, ServerBlock } from '../model.ts'
 import { fail, type Place } from '../place.ts'
 import type { Reading } from '../reading.ts'
@@ -32,31 +33,36 @@ export function checkListeners(http: HttpBlock, reading: Reading): void {
     const own = new Set<string>()
     for (const listen of server.listen ?? [{ address: '*:80' }]) {
       const place: Place | undefined = reading.at(listen)
-      const address = listen.address.replace(/^\*/, '0.0.0.0')
-      if (place && own.has(address)) fail(place, `a duplicate listen ${address}`)
-      own.add(address)
+      for (const text of listenTexts(listen.address)) {
+        const address = text.replace(/^\*/, '0.0.0.0')
+        if (place && own.has(address)) fail(place, `a duplicate listen ${address}`)
+        own.add(address)
+      }
       if (place && 'http2' in listen) {
         reading.warn(
           place,
           'the "listen ... http2" directive is deprecated, use the "http2" directive instead',
         )
       }
-      const before = sockets.get(address)
-      const socket = before ?? newSocket()
-      sockets.set(address, socket)
-      const hadOptions = socket.hasOptions
-      if (place && 'default_server' in listen) {
-        if (socket.hasDefault) fail(place, `a duplicate default server for ${address}`)
-        socket.hasDefault = true
-        socket.servers.unshift(server)
-      } else socket.servers.push(server)
-      if (place && 'backlog' in listen) {
-        if (socket.hasOptions) fail(place, `duplicate listen options for ${address}`)
-        socket.hasOptions = true
+      for (const text of listenTexts(listen.address)) {
+        const address = text.replace(/^\*/, '0.0.0.0')
+        const before = sockets.get(address)
+        const socket = before ?? newSocket()
+        sockets.set(address, socket)
+        const hadOptions = socket.hasOptions
+        if (place && 'default_server' in listen) {
+          if (socket.hasDefault) fail(place, `a duplicate default server for ${address}`)
+          socket.hasDefault = true
+          socket.servers.unshift(server)
+        } else socket.servers.push(server)
+        if (place && 'backlog' in listen) {
+          if (socket.hasOptions) fail(place, `duplicate listen options for ${address}`)
+          socket.hasOptions = true
+        }
+        const differs = agreed(socket, listen, before === undefined, hadOptions)
+        if (place && differs) reading.warn(place, `protocol options redefined for ${address}`)
+        claimNames(server, address, socket, reading)
       }
-      const differs = agreed(socket, listen, before === undefined, hadOptions)
-      if (place && differs) reading.warn(place, `protocol options redefined for ${address}`)
-      claimNames(server, address, socket, reading)
     }
   }
   const ssl = 1 << spoken.indexOf('ssl')

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { hasVariables, serverAddress, streamTarget } from '../address.ts'
+import { eachListen, listenTexts } from '../listen-range.ts'
 import type { AccessLogLine, HttpBlock } from '../model.ts'
 import { fail } from '../place.ts'
 import type { Reading } from '../reading.ts'
@@ -34,7 +35,8 @@ class StreamCheck {
     const groups = Object.entries(stream.upstreams ?? {})
     this.#groups = new Map(groups.map(([name, group]) => [name.toLowerCase(), group]))
     for (const { listen } of http?.servers ?? []) {
-      for (const { address } of listen ?? [{ address: '*:80' }]) this.#sockets.add(socketName(address))
+      for (const { address } of eachListen(listen ?? [{ address: '*:80' }]))
+        this.#sockets.add(socketName(address))
     }
   }
 
@@ -57,10 +59,12 @@ class StreamCheck {
   #listeners(server: StreamServerBlock): void {
     if (server.listen === undefined) this.#fail(server, '', 'no "listen" is defined for server')
     for (const listen of server.listen) {
-      const name = socketName(listen.address)
-      const socket = listen.udp ? `udp ${name}` : name
-      if (this.#sockets.has(socket)) this.#fail(listen, '', `duplicate "${name}" address and port pair`)
-      this.#sockets.add(socket)
+      for (const address of listenTexts(listen.address)) {
+        const name = socketName(address)
+        const socket = listen.udp ? `udp ${name}` : name
+        if (this.#sockets.has(socket)) this.#fail(listen, '', `duplicate "${name}" address and port pair`)
+        this.#sockets.add(socket)
+      }
     }
   }
 

@@ -1,8 +1,8 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { Type } from '../../../feedback/schema-type.ts'
-import { formatAddress, listenAddress } from '../address.ts'
 import { type Context, directive } from '../directive.ts'
 import { checkPattern, Fault } from '../fault.ts'
+import { listenText } from '../listen-range.ts'
 import { fieldName, flag, integer, line, size, time, word } from '../schema.ts'
 
 const server: readonly Context[] = ['http', 'server']
@@ -13,7 +13,7 @@ export const clientDirectives = [
   directive({
     name: 'listen',
     in: ['server'],
-    doc: 'Address, port or Unix socket to accept requests on; with `ssl` they come by TLS, with `proxy_protocol` each connection begins with a PROXY header.',
+    doc: 'Address, port, range of ports (`8000-8010`) or Unix socket to accept requests on; with `ssl` they come by TLS, with `proxy_protocol` each connection begins with a PROXY header.',
     default: '*:80',
     args: Type.Object({
       address: line,
@@ -34,7 +34,7 @@ export const clientDirectives = [
     ],
     later: ['http3', 'quic', 'udp', 'spdy'],
     tidy({ ipv6only, ...value }) {
-      return { ...value, address: formatAddress(listenAddress(value.address)) }
+      return { ...value, address: listenText(value.address) }
     },
   }),
   directive({

@@ -1,7 +1,8 @@
 import { Type } from '../../../feedback/schema-type.ts'
-import { formatAddress, hasVariables, listenAddress, streamTarget } from '../address.ts'
+import { hasVariables, streamTarget } from '../address.ts'
 import { type Context, directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
+import { listenText } from '../listen-range.ts'
 import { flag, integer, line, size, text, time, word } from '../schema.ts'
 import { dropArgs } from './connection-drop.ts'
 import { budgetArgs, triesArgs, tryingTimeArgs } from './next-upstream.ts'
@@ -16,7 +17,7 @@ export const streamDirectives = [
   directive({
     name: 'listen',
     in: ['stream server'],
-    doc: 'Address and port, or Unix socket, to accept connections on, or datagrams with `udp`; with `ssl` TLS is spoken, with `proxy_protocol` each connection begins with a PROXY header.',
+    doc: 'Address and port, or range of ports (`8000-8010`), or Unix socket, to accept connections on, or datagrams with `udp`; with `ssl` TLS is spoken, with `proxy_protocol` each connection begins with a PROXY header.',
     args: Type.Object({
       address: line,
       udp: Type.Optional(flag),
@@ -34,17 +35,18 @@ export const streamDirectives = [
     ],
     later: ['default_server'],
     tidy({ ipv6only, ...value }) {
-      const address = listenAddress(value.address)
-      if (address.kind === 'tcp' && !/(?:^|:)\d+$/.test(value.address)) {
+      const address = listenText(value.address)
+      const unix = address.startsWith('unix:')
+      if (!unix && !/(?:^|:)\d+(?:-\d+)?$/.test(value.address)) {
         throw new Fault(`no port in "${value.address}" of the "listen" directive`)
       }
       if (value.udp) {
-        if (address.kind === 'unix') throw new Fault(incompatible('udp', 'unix:'), 'udp')
+        if (unix) throw new Fault(incompatible('udp', 'unix:'), 'udp')
         if (value.ssl) throw new Fault(incompatible('ssl', 'udp'), 'ssl')
         if (value.proxy_protocol) throw new Fault(incompatible('proxy_protocol', 'udp'), 'proxy_protocol')
         if (value.backlog !== undefined) throw new Fault(incompatible('backlog', 'udp'), 'backlog')
       }
-      return { ...value, address: formatAddress(address) }
+      return { ...value, address }
     },
   }),
   directive({
