@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { endings } from '../../feedback/outcome.ts'
 import { attemptReasons } from '../../feedback/reasons.ts'
+import { http } from '../../probes/http.ts'
 import { kindOf, probeKinds, streamKindOf, streamProbeKinds } from '../../probes/kinds.ts'
 import type { Answer, Asking, ProbeKind, Target } from '../../probes/probe.ts'
 import { streamTcp } from '../../probes/stream-tcp.ts'
@@ -39,6 +40,7 @@ const cases: readonly Case[] = [
     given: kind.name === 'backlog' ? { limit: 10 } : {},
   })),
   { label: 'tcp in stream', kind: streamTcp, given: { send: 'data:PING\\r\\n' } },
+  { label: 'http over HTTP/2', kind: http, given: { http_version: '2' } },
 ]
 
 async function askCase({ kind, given }: Case, target: Target, over: Partial<Asking> = {}): Promise<Answer> {
