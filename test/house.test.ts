@@ -40,7 +40,7 @@ const quiet = [
 const telemetry = /^(prom-client|pino|@opentelemetry\/.*)$/
 
 /** What dashboards may know of `feedback`: the names that they show, and nothing of how the numbers come about. */
-const tables = /^feedback\/(?:metrics-table|reasons)\.ts$/
+const tables = /^feedback\/(?:metrics-table|reasons|grpc-status)\.ts$/
 
 const statement =
   /^(?:import|export)\s+(?:[\w$*{},\s]*\bfrom\s+)?['"]([^'"\n]+)['"]|\bimport\(\s*['"]([^'"\n]+)['"]/gm
