@@ -91,6 +91,7 @@ export class OneThread implements Crew {
     }
     this.#service.use(running)
     closeLeaving(running.leaving)
+    running.replaced?.close()
   }
 
   begin(): void {

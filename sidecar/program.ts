@@ -184,6 +184,7 @@ export class Program implements ProgramView {
       errorLogs,
       ports: this.#crew instanceof Threads ? this.#crew.ports : new Map(),
       tls: (basis.options.tls ?? new TlsStore()).share(),
+      nameServers: basis.options.nameServers ?? new Map(),
       generation: this.#generation + (running.refreshed ? 0 : 1),
       loadedAt,
     }

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { RecentBatch } from '../feedback/feed.ts'
 import type { SharedTally } from '../feedback/tally.ts'
+import type { NameServers } from './build/name-servers.ts'
 import type { Plan } from './build/plans.ts'
 import type { SharedMemory } from './build/shared-memory.ts'
 import type { Model } from './config/model.ts'
@@ -18,6 +19,7 @@ export interface Setup {
   /** Ports that were taken for addresses with port 0, by the listener's key. */
   readonly ports: ReadonlyMap<string, number>
   readonly tls: SharedTls
+  readonly nameServers: NameServers
   readonly generation: number
   /** Wall clock milliseconds. */
   readonly loadedAt: number

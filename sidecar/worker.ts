@@ -78,7 +78,8 @@ async function apply(next: Setup): Promise<void> {
   memory.use(next.memory)
   await startTracing({ version, startedAt: data.startedAt })
   const refreshed = running !== undefined && next.generation === setup.generation
-  const options = { prefix: next.prefix, version, tls: new TlsStore(next.tls) }
+  const { prefix, nameServers } = next
+  const options = { prefix, version, tls: new TlsStore(next.tls), nameServers }
   const built = join(next.model, next.plans, options, memory, running, refreshed)
   service ??= new Service(built, programFacts(view), {
     threads: data.threads,
@@ -89,6 +90,7 @@ async function apply(next: Setup): Promise<void> {
   await service.listen(withPorts(listensOf(built), next.ports))
   service.use(built)
   closeLeaving(built.leaving)
+  built.replaced?.close()
   setup = next
   running = built
   const logs = [...next.errorLogs.map(({ path }) => path), ...accessLogPaths(next.model, next.prefix)]

@@ -1,11 +1,7 @@
-import { lookup } from 'node:dns/promises'
-import { isIP } from 'node:net'
-import { serverAddress } from '../config/address.ts'
 import { timeMs } from '../config/units.ts'
-import type { ResolverLine, Resolving } from '../config/upstream-model.ts'
+import type { Resolving } from '../config/upstream-model.ts'
 import type { ResolverSpec } from '../membership.ts'
-import type { DnsServer } from '../resolve/exchange.ts'
-import { PartError } from './place.ts'
+import { type NameServers, nameServersOf, serversOf } from './name-servers.ts'
 
 /**
  * Who looks up names of a group, in numbers.
@@ -17,10 +13,26 @@ import { PartError } from './place.ts'
 export async function resolverSpec(group: Resolving, outer: Resolving): Promise<ResolverSpec | 'off'> {
   const line = group.resolver ?? outer.resolver
   if (line === 'off') return 'off'
-  const timeout = group.resolver_timeout ?? outer.resolver_timeout ?? '30s'
-  const { valid, ipv4, ipv6, status_zone } = line ?? {}
+  return specOf([outer, group], await nameServersOf(line === undefined ? [] : [line]))
+}
+
+/**
+ * Who looks up the names that a `proxy_pass` with variables comes to.
+ * @param levels from the outermost to the innermost
+ * @param hosts of all their lines
+ * @returns undefined where nobody does
+ */
+export function lookedUpBy(levels: readonly Resolving[], hosts: NameServers): ResolverSpec | undefined {
+  const line = innermost(levels, 'resolver')
+  return line === undefined || line === 'off' ? undefined : specOf(levels, hosts)
+}
+
+function specOf(levels: readonly Resolving[], hosts: NameServers): ResolverSpec {
+  const line = innermost(levels, 'resolver')
+  const timeout = innermost(levels, 'resolver_timeout') ?? '30s'
+  const { valid, ipv4, ipv6, status_zone } = line === 'off' || line === undefined ? {} : line
   return {
-    servers: line && (await serversOf(line)),
+    servers: line === 'off' || line === undefined ? undefined : serversOf(line, hosts),
     validMs: valid === undefined ? undefined : timeMs(valid),
     ipv4: ipv4 !== 'off',
     ipv6: ipv6 !== 'off',
@@ -29,22 +41,9 @@ export async function resolverSpec(group: Resolving, outer: Resolving): Promise<
   }
 }
 
-async function serversOf(line: ResolverLine): Promise<DnsServer[]> {
-  const servers: DnsServer[] = []
-  for (const text of line.addresses) {
-    const address = serverAddress(text, 53)
-    if (address.kind === 'unix') throw new PartError(`invalid host in resolver "${text}"`, line, 'addresses')
-    const { host, port } = address
-    const hosts = isIP(host) ? [host] : await addressesOf(host, text, line)
-    for (const host of hosts) servers.push({ host, port })
-  }
-  return servers
-}
-
-async function addressesOf(host: string, text: string, line: ResolverLine): Promise<string[]> {
-  try {
-    return (await lookup(host, { all: true })).map(({ address }) => address)
-  } catch {
-    throw new PartError(`host not found in resolver "${text}"`, line, 'addresses')
-  }
+function innermost<K extends keyof Resolving>(
+  levels: readonly Resolving[],
+  key: K,
+): Resolving[K] | undefined {
+  return levels.findLast((level) => level[key] !== undefined)?.[key]
 }

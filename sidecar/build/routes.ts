@@ -1,3 +1,4 @@
+import type { Address } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import {
@@ -7,6 +8,7 @@ import {
   hasVariables,
   locationKey,
   type ProxyAddress,
+  passPort,
   proxyAddress,
 } from '../config/address.ts'
 import { eachListen } from '../config/listen-range.ts'
@@ -19,6 +21,7 @@ import { fixedPass, variablePass } from '../proxy/proxy-pass.ts'
 import type { AccessLog, Content, ProxyPass, Route } from '../proxy/route.ts'
 import { type ListenServers, Router, type ServerTls, type VirtualServer } from '../proxy/routes.ts'
 import { ServerNames } from '../proxy/server-names.ts'
+import type { Finder } from './found-groups.ts'
 import { ScriptBuilder } from './scripts.ts'
 import { type AccessLogSpec, type DefaultRedirect, type PeerWay, SettingsBuilder } from './settings.ts'
 import { bytes, patternOf, Texts } from './texts.ts'
@@ -35,6 +38,11 @@ export interface RoutesEnv {
    * the routes are built, and at each request for a proxy_pass with variables.
    */
   group(authority: string): PeerGroup | undefined
+  /**
+   * What finds groups of addresses that no group of the configuration has.
+   * @param levels from the outermost to the innermost
+   */
+  finder(levels: readonly model.Settings[]): Finder
   /** The counters of a `status_zone`; the same ones for the same name. */
   zone(kind: 'server' | 'location', name: string): ServerZone
   /** Called once for each line of the configuration. */
@@ -215,7 +223,7 @@ class RoutesBuilder {
   }
 
   #route(key: string, path: string, block: model.LocationBlock, level: Level): Route {
-    const content = this.#content(block, path)
+    const content = this.#content(block, path, level)
     const pass = passOf(block)
     const redirect = defaultRedirect(pass, path)
     const route: Route = {
@@ -233,7 +241,7 @@ class RoutesBuilder {
             own === undefined ? redirect : defaultRedirect(own, path),
             wayOf(own ?? pass),
           ),
-          content: own === undefined ? content : this.#proxy(own, path),
+          content: own === undefined ? content : this.#proxy(own, path, level),
           script: undefined,
         }
       }),
@@ -242,19 +250,19 @@ class RoutesBuilder {
     return route
   }
 
-  #content(block: model.LocationBlock, path: string): Content {
+  #content(block: model.LocationBlock, path: string, level: Level): Content {
     const pass = passOf(block)
-    if (pass !== undefined) return this.#proxy(pass, path)
+    if (pass !== undefined) return this.#proxy(pass, path, level)
     if (block.api !== undefined) return { kind: 'api', path: block.api }
     if (block.prometheus !== undefined) return { kind: 'prometheus', template: block.prometheus }
     return { kind: 'none' }
   }
 
-  #proxy(pass: Pass, path: string): Content {
-    return { kind: 'proxy', pass: this.#pass(pass, path) }
+  #proxy(pass: Pass, path: string, level: Level): Content {
+    return { kind: 'proxy', pass: this.#pass(pass, path, level) }
   }
 
-  #pass({ url, parse }: Pass, path: string): ProxyPass {
+  #pass({ url, parse }: Pass, path: string, { settings }: Level): ProxyPass {
     if (!hasVariables(url)) {
       const address = parse(bytes(url))
       return fixedPass(address, this.#group(address), path)
@@ -266,7 +274,12 @@ class RoutesBuilder {
         return undefined
       }
     }
-    return variablePass(this.#texts.compile(url), parsed, (address) => this.#group(address))
+    const find = this.#env.finder(settings)
+    return variablePass(
+      this.#texts.compile(url),
+      parsed,
+      (address) => this.#group(address) ?? find(peerAddress(address)),
+    )
   }
 
   #group(address: ProxyAddress): PeerGroup | undefined {
@@ -289,6 +302,11 @@ function passOf(block: model.LocationBlock | IfBlock): Pass | undefined {
   const { proxy_pass: url, grpc_pass: address } = block
   if (url !== undefined) return { url, grpc: false, parse: proxyAddress }
   return address === undefined ? undefined : { url: address, grpc: true, parse: grpcAddress }
+}
+
+function peerAddress(pass: ProxyAddress): Address {
+  const { unix, host } = pass
+  return unix ? { kind: 'unix', path: host } : { kind: 'tcp', host, port: passPort(pass) }
 }
 
 function wayOf(pass: Pass | undefined): PeerWay | undefined {

@@ -10,18 +10,23 @@ import { listenAddress } from '../config/address.ts'
 import { eachListen } from '../config/listen-range.ts'
 import type { Loaded } from '../config/load.ts'
 import type { HttpBlock, Listen, Model } from '../config/model.ts'
+import type { Resolving } from '../config/upstream-model.ts'
 import { type Membership, noMembership } from '../membership.ts'
 import type { ListenSpec } from '../proxy/listen-spec.ts'
 import type { Route } from '../proxy/route.ts'
 import type { Router } from '../proxy/routes.ts'
+import { systemAnswers } from '../resolving.ts'
 import { AccessLogs } from '../telemetry/access-log.ts'
 import { TlsStore } from '../tls/store.ts'
+import { FoundGroups } from './found-groups.ts'
 import { buildGroups, type GroupLevel, impliedAuthorities, type Leaving, type LiveGroup } from './groups.ts'
 import type { JoinedMemory } from './joined-memory.ts'
 import { where } from './listening.ts'
 import { type Memory, ownMemory, type ServerZoneKind } from './memory.ts'
+import { type NameServers, nameServersOf, resolverLines } from './name-servers.ts'
 import { type Draft, draftGroups, followedNames, type Plan, planGroups } from './plans.ts'
 import { buildProbes } from './probes.ts'
+import { lookedUpBy } from './resolver-spec.ts'
 import { buildRouter } from './routes.ts'
 import { declareNames } from './scripts.ts'
 import type { AccessLogSpec } from './settings.ts'
@@ -49,6 +54,9 @@ export interface Running {
   readonly leaving: readonly Leaving[]
   /** Whether that one was the same but for the peers of groups. */
   readonly refreshed: boolean
+  /** Groups of addresses that requests bring along, and those of the configuration before it, to be closed. */
+  readonly found: FoundGroups
+  readonly replaced: FoundGroups | undefined
 }
 
 /** What a configuration is built from. Plain data: it refers to nothing that runs. */
@@ -76,6 +84,8 @@ export interface BuildOptions {
   readonly version: string
   /** Undefined: files of TLS are read as they are needed. */
   readonly tls?: TlsStore
+  /** Hosts that `resolver` lines have; left out where there is none. */
+  readonly nameServers?: NameServers
 }
 
 /**
@@ -85,11 +95,12 @@ export interface BuildOptions {
  */
 export async function prepare(
   loaded: Loaded,
-  options: BuildOptions,
+  given: BuildOptions,
   old: Running | undefined,
   threads = 0,
   membership: Membership = noMembership,
 ): Promise<Prepared> {
+  const options = { ...given, nameServers: await nameServersOf(resolverLines(loaded.model)) }
   const http = loaded.model.http ?? {}
   const stream = loaded.model.stream ?? {}
   const fleet = loaded.model.fleet !== undefined
@@ -162,9 +173,14 @@ export function assemble(
   const opened = (logs: AccessLogs, { path, format }: AccessLogSpec) =>
     logs.open({ path: isAbsolute(path) ? path : resolve(options.prefix, path), format })
   const files = { prefix: options.prefix, tls: options.tls ?? new TlsStore() }
+  const found = (refreshed ? old?.found : undefined) ?? new FoundGroups(levels, systemAnswers)
+  const { nameServers = new Map() } = options
+  const finder = (kind: Plan['kind'], resolving: readonly Resolving[]) =>
+    found.finder(kind, lookedUpBy(resolving, nameServers))
   const router = buildRouter(http, {
     variables,
     group: (authority) => groups.get(authority.toLowerCase()),
+    finder: (resolving) => finder('http', resolving),
     zone: zoneOf,
     openAccessLog: (spec) => opened(logs, spec),
     version: options.version,
@@ -211,6 +227,8 @@ export function assemble(
     probes,
     leaving,
     refreshed,
+    found,
+    replaced: old?.found === found ? undefined : old?.found,
   }
 }
 

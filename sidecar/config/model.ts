@@ -51,7 +51,7 @@ export interface ErrorLog {
 }
 
 /** What may stand in `http`, `server` and `location`, and is inherited inwards key by key. */
-export interface Settings extends TlsPeerSettings, GrpcSettings {
+export interface Settings extends TlsPeerSettings, GrpcSettings, Resolving {
   readonly client_max_body_size?: string
   readonly client_body_timeout?: string
   readonly send_timeout?: string
@@ -160,7 +160,7 @@ export interface ServerSettings extends TlsServerSettings, Http2Settings {
   readonly merge_slashes?: boolean
 }
 
-export interface HttpBlock extends Settings, ServerSettings, Resolving {
+export interface HttpBlock extends Settings, ServerSettings {
   /** By name, in file order. Names differ in more than case. */
   readonly upstreams?: Readonly<Record<string, UpstreamBlock>>
   readonly servers?: readonly ServerBlock[]

@@ -6,7 +6,7 @@ import type { Resolving, UpstreamBlock } from './upstream-model.ts'
  * The model of `stream`: TCP and UDP sessions. Groups, maps and log formats are those of `http`, with what has no
  * meaning here left out.
  */
-export interface StreamBlock extends StreamSettings, Resolving {
+export interface StreamBlock extends StreamSettings {
   /** By name, in file order; `keepalive*`, `queue`, `ip_hash` and `sticky cookie` never stand in them. */
   readonly upstreams?: Readonly<Record<string, UpstreamBlock>>
   readonly servers?: readonly StreamServerBlock[]
@@ -18,7 +18,7 @@ export interface StreamBlock extends StreamSettings, Resolving {
 }
 
 /** What may stand in `stream` and `server`, and is inherited inwards key by key. */
-export interface StreamSettings extends StreamTlsSettings {
+export interface StreamSettings extends StreamTlsSettings, Resolving {
   readonly proxy_connect_timeout?: string
   /** Longest pause in both directions together; `10m` where absent. */
   readonly proxy_timeout?: string

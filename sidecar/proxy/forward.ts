@@ -16,6 +16,7 @@ import { statusPhrase } from './builtin-pages.ts'
 import type { Exchange } from './exchange.ts'
 import { type RequestHead, requestHead } from './headers.ts'
 import { RequestTrailers } from './http2-peer/trailers.ts'
+import { lookedUp } from './looked-up.ts'
 import { latest, type PeerGroup } from './pools.ts'
 import { waitInQueue } from './queued.ts'
 import { bodyFaultStatus, bodyFraming, type PeerBody, requestBody } from './request-body.ts'
@@ -59,8 +60,14 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   call.proxyHost = target.host
   call.proxyPort = target.port
   call.proxySecure = target.secure ?? false
-  const { group } = target
-  if (!group) return { kind: 'refused', status: target.failure?.status ?? 502, error: target.failure?.text }
+  let { group, failure } = target
+  if (target.pending !== undefined) {
+    const found = await lookedUp(exchange, target.pending)
+    if (found === undefined) return done
+    if ('balancing' in found) group = found
+    else failure = found
+  }
+  if (!group) return { kind: 'refused', status: failure?.status ?? 502, error: failure?.text }
   if (call.attempts.length > 0) call.runs.push(call.attempts.length)
   call.upstream = group.balancing.upstream.name
   call.group = group.balancing.upstream

@@ -19,6 +19,14 @@ export interface PoolOptions {
   readonly timeout: number
 }
 
+/** What several pools have in common. */
+export interface Room {
+  /** How many connections rest in all of them. */
+  resting: number
+  /** How many may; those that come when it is full are closed. */
+  most: number
+}
+
 /** How many addresses are remembered that have left. */
 const mostLeft = 1000
 
@@ -52,6 +60,8 @@ export function latest(group: PeerGroup): PeerGroup {
 export class Pool implements Keeping {
   #options: PoolOptions
   #zone: Zone
+  /** Undefined: it has nothing in common with others. To be given before anything is kept. */
+  room: Room | undefined = undefined
   /** By lane, the most recent last. */
   #idle = new Map<string, Connection[]>()
   /** All idle ones, the longest idle first. */
@@ -113,7 +123,14 @@ export class Pool implements Keeping {
   put(connection: Connection, now: number): void {
     const { keepalive, requests, time } = this.#options
     const worn = connection.requests >= requests || now - connection.openedAt >= time
-    if (keepalive === 0 || worn || this.left(connection.key) || !connection.usable || connection.dirty) {
+    if (
+      keepalive === 0 ||
+      this.full ||
+      worn ||
+      this.left(connection.key) ||
+      !connection.usable ||
+      connection.dirty
+    ) {
       connection.destroy()
       return
     }
@@ -141,6 +158,11 @@ export class Pool implements Keeping {
   /** Whether the peer of this address has left the group. */
   left(key: string): boolean {
     return this.#left.size > 0 && this.#left.has(key)
+  }
+
+  /** Whether there is room for no more connections that rest. */
+  get full(): boolean {
+    return this.room !== undefined && this.room.resting >= this.room.most
   }
 
   /** These are in the group, whoever had left it before. */
@@ -201,6 +223,7 @@ export class Pool implements Keeping {
   count(change: 1 | -1): void {
     this.#zone.enter()
     holdGroup(this.#zone, 'keepalive', change)
+    if (this.room !== undefined) this.room.resting += change
     this.#zone.leave()
   }
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../../feedback/call.ts'
 import type { PeerGroup } from './pools.ts'
-import type { ProxyPass, Target, Text } from './route.ts'
+import type { Nowhere, ProxyPass, Target, Text } from './route.ts'
 import { escapeUri, fitForLine } from './uri.ts'
 
 /** What `proxy_pass` points at, taken apart. */
@@ -17,6 +17,9 @@ export interface PassAddress {
   /** From the first `/` or `?` on; undefined when there is none. */
   readonly uri: string | undefined
 }
+
+/** What an address comes to at run time; a promise where its name has to be looked up. */
+export type Destination = PeerGroup | Nowhere | Promise<PeerGroup | Nowhere>
 
 /**
  * A `proxy_pass` without variables.
@@ -49,7 +52,7 @@ export function fixedPass(address: PassAddress, group: PeerGroup | undefined, pr
 export function variablePass(
   text: Text,
   parse: (text: string) => PassAddress | undefined,
-  group: (address: PassAddress) => PeerGroup | undefined,
+  group: (address: PassAddress) => Destination,
 ): ProxyPass {
   return {
     group: undefined,
@@ -60,7 +63,10 @@ export function variablePass(
         const failure = { status: 500, text: `invalid URL prefix in "${url}"` }
         return { group: undefined, host: '', port: '', failure }
       }
-      return targetOf(address, group(address))
+      const found = group(address)
+      if ('balancing' in found) return targetOf(address, found)
+      const target = targetOf(address, undefined)
+      return found instanceof Promise ? { ...target, pending: found } : { ...target, failure: found }
     },
     requestTarget(call) {
       const uri = parse(text(call))?.uri
@@ -74,12 +80,7 @@ function targetOf(address: PassAddress, group: PeerGroup | undefined): Target {
   const { authority, port, unix, secure, host: name } = address
   const usual = secure ? 443 : 80
   const host = unix ? 'localhost' : port === usual ? authority.replace(/:\d+$/, '') : authority
-  const target = { group, host, port: unix ? '' : String(port ?? usual), name: unix ? host : name, secure }
-  if (group) return target
-  return {
-    ...target,
-    failure: { status: 502, text: `no upstream "${authority}" for "proxy_pass" with variables` },
-  }
+  return { group, host, port: unix ? '' : String(port ?? usual), name: unix ? host : name, secure }
 }
 
 /**

@@ -9,9 +9,15 @@ export type Text = (call: Call) => string
 
 export type { RetryPolicy }
 
+/** Why a request goes nowhere: what to answer, and what to say in the error log. */
+export interface Nowhere {
+  readonly status: number
+  readonly text: string
+}
+
 /** Where a request goes: a group known at load, or one that a text with variables names at run time. */
 export interface Target {
-  /** The group to ask; undefined: none of that name (answered 502). */
+  /** The group to ask; undefined: none of that name (answered 502), or not known yet. */
   readonly group: PeerGroup | undefined
   /** `$proxy_host` and `$proxy_port`. */
   readonly host: string
@@ -20,8 +26,10 @@ export interface Target {
   readonly name?: string
   /** Whether TLS is spoken there. */
   readonly secure?: boolean
-  /** Why there is no group: what to answer, and what to say in the error log. */
-  readonly failure?: { readonly status: number; readonly text: string }
+  /** Why there is no group. */
+  readonly failure?: Nowhere
+  /** A name is looked up: what that comes to has to be waited for. Never rejects. */
+  readonly pending?: Promise<PeerGroup | Nowhere>
 }
 
 /** TLS with peers, as a location says it. */

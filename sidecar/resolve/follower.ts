@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Found } from './found.ts'
+import { goodForMs, pauseMs } from './holding.ts'
 import type { Lookup, Memo } from './lookup.ts'
 import type { Name, Resolver } from './resolver.ts'
 
@@ -30,13 +31,6 @@ export interface NameFacts {
   /** Why the last look-up did not find it; undefined where it did. */
   readonly error: string | undefined
 }
-
-/** An answer is good for a second at least, whoever says zero, and for a day at most. Milliseconds. */
-const shortest = 1000
-const longest = 86_400_000
-/** First pause after a look-up that failed, and the longest one, milliseconds. */
-const firstPause = 1000
-const longestPause = 30_000
 
 /**
  * Keeps the addresses of one name up to date. They are looked up again when the answer is no longer good; where that
@@ -96,25 +90,12 @@ export class Follower {
     if (how.kind === 'found') this.#found = how.found
     if (how.kind === 'absent') this.#found = []
     this.#tell(how)
-    const pause = how.kind === 'found' ? this.#goodFor(how.ttl) : this.#pause()
+    const { spec } = this.#resolver
+    const pause =
+      how.kind === 'found' ? goodForMs(how.ttl, spec) : pauseMs(this.#failures++, spec, this.#env.random())
     this.#nextAt = this.#env.now() + pause
     this.#cancel = this.#env.after(pause, () => void this.#look())
     if (!isDeepStrictEqual(before, this.#found)) this.#changed()
-  }
-
-  /** Milliseconds that an answer is taken for good. */
-  #goodFor(ttl: number): number {
-    const { validMs } = this.#resolver.spec
-    return Math.min(longest, Math.max(shortest, validMs ?? 1000 * ttl))
-  }
-
-  /** Many who have lost the same server do not come back to it in one moment. */
-  #pause(): number {
-    const { validMs = longestPause } = this.#resolver.spec
-    const most = Math.min(longestPause, Math.max(shortest, validMs))
-    const pause = firstPause * 2 ** Math.min(this.#failures, 10) * (1 + this.#env.random() / 2)
-    this.#failures += 1
-    return Math.min(most, pause)
   }
 
   /** Notes how it went, and says so where it went otherwise than the last time. */

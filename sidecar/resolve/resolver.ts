@@ -17,10 +17,11 @@ export class Resolver {
   readonly #env: LookupEnv
   readonly #servers: Servers
 
-  constructor(spec: ResolverSpec, env: LookupEnv) {
+  /** @param most queries under way at once; undefined: as is usual */
+  constructor(spec: ResolverSpec, env: LookupEnv, most?: number) {
     this.spec = spec
     this.#env = env
-    this.#servers = new Servers(env.ask, env.now, this.counts)
+    this.#servers = new Servers(env.ask, env.now, this.counts, most)
   }
 
   /** @param memo what the last good look-up of the name left; that of a good one is put there */

@@ -22,8 +22,8 @@ export type Asking =
 
 /** Longest wait for one server, milliseconds. */
 const longestTry = 10_000
-/** Queries under way at once. */
-const most = 64
+/** Queries under way at once where nothing is said. */
+const usualMost = 64
 
 const sentKey = { A: 'a', AAAA: 'aaaa', SRV: 'srv' } as const satisfies Record<RecordType, string>
 
@@ -32,12 +32,17 @@ export class Servers {
   readonly #ask: AskServer
   readonly #now: () => number
   readonly #counts: ResolverCounts
+  readonly #most: number
   #turn = 0
   #asking = 0
   readonly #waiting: (() => void)[] = []
 
-  /** @param now monotonic milliseconds */
-  constructor(ask: AskServer, now: () => number, counts: ResolverCounts) {
+  /**
+   * @param now monotonic milliseconds
+   * @param most queries under way at once
+   */
+  constructor(ask: AskServer, now: () => number, counts: ResolverCounts, most = usualMost) {
+    this.#most = most
     this.#ask = ask
     this.#now = now
     this.#counts = counts
@@ -101,7 +106,7 @@ export class Servers {
   }
 
   async #begin(): Promise<void> {
-    if (this.#asking < most) {
+    if (this.#asking < this.#most) {
       this.#asking += 1
       return
     }

@@ -34,9 +34,6 @@ const noticedInStream = words(`
   ssl_certificate_cache ssl_certificate_compression ssl_stapling ssl_stapling_* tcp_nodelay variables_hash_*
 `)
 
-/** Accepted below `http` and `stream`, without effect: names are looked up for groups, and for those alone. */
-const noticedInServers = words('resolver resolver_timeout')
-
 /** Refused by name for now. */
 const later = words(`
   absolute_redirect acme acme_* add_trailer api_config_files auth_request_set bind_conn
@@ -78,15 +75,13 @@ export function foreign(name: string, context: Context): Treatment | 'elsewhere'
   return noticed.some((names) => covers(names, name)) ? 'elsewhere' : undefined
 }
 
-const noticed = [noticedInMain, noticedInHttp, noticedInStream, noticedInServers]
+const noticed = [noticedInMain, noticedInHttp, noticedInStream]
 
 /** A group has nothing that could be without effect. */
 function noticedIn(context: Context): readonly (readonly string[])[] {
   if (context === 'main') return [noticedInMain]
   if (context === 'upstream' || context === 'stream upstream') return []
-  if (context === 'stream') return [noticedInStream]
-  if (context === 'stream server') return [noticedInStream, noticedInServers]
-  return context === 'http' ? [noticedInHttp] : [noticedInHttp, noticedInServers]
+  return context === 'stream' || context === 'stream server' ? [noticedInStream] : [noticedInHttp]
 }
 
 /** The lists, for the reference. */

@@ -4,16 +4,25 @@ import { type Context, directive, type Part } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { line, seconds, text, time, word } from '../schema.ts'
 
-const contexts: readonly Context[] = ['http', 'upstream', 'stream', 'stream upstream']
+const contexts: readonly Context[] = [
+  'http',
+  'server',
+  'location',
+  'upstream',
+  'stream',
+  'stream server',
+  'stream upstream',
+]
 
-/** Where the names of servers with `resolve` are looked up. */
+/** Where names are looked up: of servers with `resolve`, and those that variables of a `proxy_pass` come to. */
 export const resolverDirectives = [
   directive({
     name: 'resolver',
     in: contexts,
     doc:
-      'Name servers for `server … resolve`: `host[:port]` or `[v6][:port]`. `valid` holds in place of what answers say of how long they are good. ' +
-      'Without this line they are those of `/etc/resolv.conf`; `off` is nobody.',
+      'Name servers for `server … resolve`, and for names in a `proxy_pass` with variables: `host[:port]` or `[v6][:port]`. ' +
+      '`valid` holds in place of what answers say of how long they are good. ' +
+      'Without this line groups ask those of `/etc/resolv.conf`, and a `proxy_pass` nobody; `off` is nobody.',
     syntax: 'resolver ADDRESS … [valid=TIME] [ipv4=on | off] [ipv6=on | off] [status_zone=TEXT] | off;',
     args: Type.Object({
       addresses: Type.Array(line),

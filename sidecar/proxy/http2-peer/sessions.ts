@@ -8,6 +8,8 @@ import type { PeerStream } from './stream.ts'
 /** How sessions are kept, as the group says it. */
 export interface Keeping {
   readonly options: SessionLimits
+  /** Whether there is room for no more sessions without a stream. */
+  readonly full: boolean
   /** Whether the peer of this address has left the group. */
   left(key: string): boolean
   /** As many sessions more have no stream. */
@@ -136,7 +138,8 @@ export class PeerSessions implements SessionHolder {
     if (session.streams > 0 || session.lost) return
     session.restedAt = monotonic()
     if (!this.#kept(session)) return
-    if (this.#keeping.left(session.key) || this.#keeping.options.keepalive === 0) {
+    const { options, full } = this.#keeping
+    if (this.#keeping.left(session.key) || full || options.keepalive === 0) {
       this.#drop(session)
       session.retire()
       return

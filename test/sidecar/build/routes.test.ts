@@ -27,6 +27,10 @@ class Site {
       // A group that is only looked up: nothing here asks a peer.
       group: (name) =>
         name === 'nobody' ? undefined : ({ balancing: { upstream: { name } } } as unknown as PeerGroup),
+      finder: () => (address) => ({
+        status: 502,
+        text: `nobody knows ${'host' in address ? address.host : address.path}`,
+      }),
       zone: (kind, name) => {
         const key = `${kind} ${name}`
         const zone = this.zones.get(key) ?? new ServerZone(name)
@@ -243,7 +247,7 @@ test('error pages lead to other locations, by path and by name', () => {
 test('a variable in proxy_pass names a group at each request', () => {
   const at = site({ '/': { proxy_pass: 'http://$arg_g' } })
   assert.equal(at.told('/x?g=blue'), '/ blue /x?g=blue')
-  assert.equal(at.told('/x?g=nobody'), '/ no upstream "nobody" for "proxy_pass" with variables /x?g=nobody')
+  assert.equal(at.told('/x?g=nobody'), '/ nobody knows nobody /x?g=nobody')
 })
 
 test('proxy_redirect by default undoes what proxy_pass does', () => {

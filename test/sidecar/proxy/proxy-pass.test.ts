@@ -83,7 +83,7 @@ function variable(text: string, variables = new Variables()): { pass: ProxyPass;
   }
   const pass = variablePass(variables.compile(text), parse, ({ authority }) => {
     asked.push(authority)
-    return undefined
+    return { status: 502, text: `no resolver defined to resolve ${authority}` }
   })
   return { pass, asked }
 }
@@ -104,13 +104,13 @@ test('with variables and no path the target goes out as without variables', () =
   assert.equal(pass.requestTarget(callFor('/a?g=h', { uri: '/b c', rewritten: true })), '/b%20c?g=h')
 })
 
-test('a group is looked up by name at each request, and an unknown one is a 502 that says so', () => {
+test('a group is looked for at each request, and what keeps it from being found is told', () => {
   const { pass, asked } = variable('http://$arg_g')
   const target = pass.target(callFor('/?g=blue'))
   assert.deepEqual(asked, ['blue'])
   assert.deepEqual(target.failure, {
     status: 502,
-    text: 'no upstream "blue" for "proxy_pass" with variables',
+    text: 'no resolver defined to resolve blue',
   })
   assert.equal(target.host, 'blue')
 })

@@ -3,6 +3,7 @@ import { after, before, test } from 'node:test'
 import { askServer, type Exchanged } from '../../../sidecar/resolve/exchange.ts'
 import { type DnsServer, dnsServer } from '../../support/dns-server.ts'
 import { freePort } from '../../support/free-port.ts'
+import { until } from '../../support/until.ts'
 
 let dns: DnsServer
 before(async () => {
@@ -33,8 +34,9 @@ test('an answer that does not fit is asked for over TCP', async () => {
   const answers = addresses.map((data) => ({ type: 'A' as const, name: 'many.example', data }))
   await dns.set({ 'A many.example': { answers, how: 'truncated' } })
   assert.equal(shown(await ask('many.example')), `NOERROR ${addresses.join(' ')}`)
-  const over = dns.queries.filter(({ name }) => name === 'many.example').map((query) => query.over)
-  assert.deepEqual(over, ['udp', 'tcp'])
+  const asked = () => dns.queries.filter(({ name }) => name === 'many.example').map((query) => query.over)
+  await until(() => asked().length > 1)
+  assert.deepEqual(asked(), ['udp', 'tcp'])
 })
 
 test('what is not the answer is not taken for it, and the answer that comes after it is', async () => {

@@ -18,6 +18,7 @@ function keeper(options: Partial<typeof limits> = {}) {
   const kept = {
     idle: 0,
     options: { ...limits, ...options },
+    full: false,
     left: (key: string) => left.has(key),
     count(change: 1 | -1) {
       kept.idle += change
