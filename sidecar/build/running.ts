@@ -206,6 +206,7 @@ export function assemble(
   const streams = buildStreams(stream, {
     variables: levels.stream.variables,
     group: (name) => groups.get(name),
+    finder: (resolving) => finder('stream', resolving),
     zone: (name) => zoneOf('stream', name),
     files,
     openAccessLog: (spec) => opened(streamLogs, spec),

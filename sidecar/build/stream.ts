@@ -1,21 +1,27 @@
+import type { Address } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import { streamPrefix } from '../../feedback/upstream.ts'
 import type { Variables } from '../../feedback/variables.ts'
 import type { Group } from '../balance/group.ts'
 import { hasVariables, listenAddress, streamTarget } from '../config/address.ts'
+import { Fault } from '../config/fault.ts'
 import { eachListen } from '../config/listen-range.ts'
 import type * as model from '../config/stream-model.ts'
 import type { Bind } from '../net/bind.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
+import type { Nowhere } from '../proxy/route.ts'
 import type {
   GroupTarget,
   PeerTls,
   SessionSettings,
   StreamContent,
   StreamServer,
+  StreamTarget,
 } from '../stream/settings.ts'
 import type { AccessLog } from '../telemetry/access-log.ts'
 import type { Door } from '../tls/handshake.ts'
+import type { Finder } from './found-groups.ts'
+import type { LiveGroup } from './groups.ts'
 import { where } from './listening.ts'
 import { type AccessLogSpec, conditional, defaultAccessLog } from './settings.ts'
 import { sessionSettings } from './stream-settings.ts'
@@ -47,6 +53,11 @@ export interface StreamsEnv {
   group(name: string): StreamGroup | undefined
   /** The counters of a `status_zone`; the same ones for the same name. */
   zone(name: string): ServerZone
+  /**
+   * What finds groups of addresses that no group of the configuration has.
+   * @param levels from the outermost to the innermost
+   */
+  finder(levels: readonly model.StreamSettings[]): Finder
   readonly files: TlsSource
   /** Called once for each line of the configuration. */
   openAccessLog(spec: AccessLogSpec): AccessLog
@@ -153,20 +164,14 @@ class StreamsBuilder implements Streams {
       const target = targetOf(found, hostNamed(this.#block, pass))
       return { kind: 'proxy', group: found.balancing.upstream.name, target: () => target }
     }
+    const find = this.#env.finder([this.#block, server])
     return {
       kind: 'proxy',
       group: undefined,
       target(call) {
         const name = text(call)
         const found = group(name)
-        if (found) return targetOf(found, hostOf(name))
-        try {
-          streamTarget(name)
-          const error = `no upstream "${name}" for "proxy_pass" with variables`
-          return { group: undefined, status: 502, error }
-        } catch {
-          return { group: undefined, status: 500, error: `invalid upstream "${name}"` }
-        }
+        return found ? targetOf(found, hostOf(name)) : foundTarget(name, find)
       },
     }
   }
@@ -207,6 +212,25 @@ export function streamPeerTls(
   const name = tls.find('name')
   const engine = buildPeerEngine(tls, alpn, files)
   return { engine, name: name === undefined ? undefined : variables.compile(bytes(name)) }
+}
+
+/** Where an address goes that no group of the configuration has. As in nginx, a session that goes nowhere is a 500. */
+function foundTarget(text: string, find: Finder): StreamTarget {
+  const nowhere = (error: string) => ({ group: undefined, status: 500, error })
+  let address: Address
+  try {
+    const target = streamTarget(text)
+    if (target.kind === 'tcp' && target.port === undefined) return nowhere(`no port in upstream "${text}"`)
+    address = target.kind === 'unix' ? target : { ...target, port: target.port! }
+  } catch (error) {
+    // Whatever it says of the text, nginx's words or not.
+    return nowhere(error instanceof Fault ? error.message : `invalid upstream "${text}"`)
+  }
+  const host = address.kind === 'unix' ? '' : address.host
+  const given = (found: LiveGroup | Nowhere) =>
+    'balancing' in found ? targetOf(found, host) : nowhere(found.text)
+  const found = find(address)
+  return found instanceof Promise ? { group: undefined, pending: found.then(given) } : given(found)
 }
 
 function targetOf({ balancing, forms }: StreamGroup, host: string): GroupTarget {

@@ -5,7 +5,7 @@ import type { Attempt } from '../../feedback/outcome.ts'
 import { connectVerdict } from '../../feedback/socket-error.ts'
 import { proxyHeader } from '../net/proxy-protocol.ts'
 import { type ConnectFailure, Search } from './search.ts'
-import type { GroupTarget, PeerTls, StreamServer } from './settings.ts'
+import type { GroupTarget, NoTarget, PeerTls, SoughtTarget, StreamServer } from './settings.ts'
 import { dial, disown, own, type SocketOwner } from './sockets.ts'
 import { Welcome, type Welcomed } from './welcome.ts'
 
@@ -25,8 +25,8 @@ export interface Opened {
   secured(client: Socket): void
   /** The client has not begun as it must. @param why for the error log */
   unfit(status: number, why: string): void
-  /** The client has gone. */
-  left(attempt: Attempt): void
+  /** The client has gone. @param attempt undefined: there is none yet */
+  left(attempt: Attempt | undefined): void
   /** The client's connection has closed. */
   closed(client: Socket): void
   /** There is another deadline. @param at monotonic milliseconds */
@@ -45,6 +45,8 @@ export class Opening implements SocketOwner, Welcomed {
   readonly #whose: Opened
   /** As long as the client is not ready. */
   #welcome: Welcome | undefined = undefined
+  /** Whether a name is looked up. */
+  #seeking = false
   #search: Search | undefined = undefined
   /** What the client sent before there was somebody to send it to; undefined: nothing. */
   #early: Buffer | undefined = undefined
@@ -72,6 +74,8 @@ export class Opening implements SocketOwner, Welcomed {
   }
 
   get due(): number {
+    // Looking up has a time-out of its own.
+    if (this.#seeking) return Number.POSITIVE_INFINITY
     return this.#welcome?.due ?? this.#since + this.#server.settings.connectTimeout
   }
 
@@ -197,7 +201,7 @@ export class Opening implements SocketOwner, Welcomed {
 
   #left(): void {
     this.peer?.destroy()
-    if (this.attempt) this.#whose.left(this.attempt)
+    if (this.attempt || this.#seeking) this.#whose.left(this.attempt)
   }
 
   #start(): void {
@@ -207,6 +211,18 @@ export class Opening implements SocketOwner, Welcomed {
       return
     }
     const target = content.target(this.#call)
+    if ('pending' in target) void this.#seek(target)
+    else this.#go(target)
+  }
+
+  async #seek({ pending }: SoughtTarget): Promise<void> {
+    this.#seeking = true
+    const target = await pending
+    this.#seeking = false
+    if (!this.#over) this.#go(target)
+  }
+
+  #go(target: GroupTarget | NoTarget): void {
     if (target.group === undefined) this.#whose.refused(target.status, target.error)
     else this.#find(target)
   }

@@ -194,7 +194,7 @@ export class Session implements SocketOwner, Opened, Droppable {
     this.refused(status)
   }
 
-  left(attempt: Attempt): void {
+  left(attempt: Attempt | undefined): void {
     this.#attempt = attempt
     this.#conclude({ ending: 'aborted', reason: 'client_abort', detail: 'client closed the connection' })
     this.#relay.letGo()

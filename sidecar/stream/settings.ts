@@ -55,11 +55,22 @@ export interface GroupTarget {
   readonly forms?: { readonly latest: { readonly balancing: Group } | undefined } | undefined
 }
 
+/** A session goes nowhere: what it ends with, and what the error log has to say. */
+export interface NoTarget {
+  readonly group: undefined
+  readonly status: number
+  readonly error: string
+}
+
+/** A name is looked up: what that comes to has to be waited for. */
+export interface SoughtTarget {
+  readonly group: undefined
+  /** Never rejects. */
+  readonly pending: Promise<GroupTarget | NoTarget>
+}
+
 /** Where a session goes. */
-export type StreamTarget =
-  | GroupTarget
-  /** Nowhere: what it ends with, and what the error log has to say. */
-  | { readonly group: undefined; readonly status: 500 | 502; readonly error: string }
+export type StreamTarget = GroupTarget | NoTarget | SoughtTarget
 
 /** What is done with a session. */
 export type StreamContent =

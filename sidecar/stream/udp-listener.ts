@@ -3,7 +3,8 @@ import { Call } from '../../feedback/call.ts'
 import { monotonic } from '../../feedback/clock.ts'
 import type { UdpBind } from '../net/bind-udp.ts'
 import { begun, ended } from './record.ts'
-import type { StreamServer } from './settings.ts'
+import type { GroupTarget, NoTarget, SoughtTarget, StreamServer } from './settings.ts'
+import { HeldDatagrams } from './udp-held.ts'
 import type { UdpClient, UdpHost, UdpSide } from './udp-host.ts'
 import { mostQueued } from './udp-link.ts'
 import { UdpSession } from './udp-session.ts'
@@ -14,6 +15,14 @@ export interface UdpOwner extends UdpHost {
   admit(): number | undefined
   begun(session: UdpSession): void
   gone(session: UdpSession): void
+}
+
+/** A client whose first datagram has come. */
+interface Newcomer {
+  readonly call: Call
+  readonly from: RemoteInfo
+  readonly key: string
+  readonly server: StreamServer
 }
 
 /** One address that datagrams come to, with the sessions of its clients. */
@@ -28,6 +37,8 @@ export class UdpListener implements UdpSide {
   readonly #bound = new Map<string, UdpSession>()
   /** Those too whose client's next datagram begins another. */
   #sessions = 0
+  /** Of clients whose peer's name is looked up. */
+  readonly #held = new HeldDatagrams()
   /** Whether new clients are served. */
   #open = true
   #closed = false
@@ -108,7 +119,13 @@ export class UdpListener implements UdpSide {
     }
     const key = `${from.port} ${from.address}`
     const session = this.#bound.get(key)
-    if (session !== undefined) session.take(datagram)
+    if (session !== undefined) {
+      session.take(datagram)
+      return
+    }
+    const held = this.#held.size > 0 ? this.#held.hold(key, datagram) : undefined
+    if (held === 'lost') this.lost()
+    else if (held === 'held') return
     else if (this.#open && this.server !== undefined) this.#begin(datagram, from, key, this.server)
     else this.lost()
   }
@@ -118,20 +135,44 @@ export class UdpListener implements UdpSide {
     if (serial === undefined) return
     const call = this.#call(from, serial, server)
     const { content } = server
-    begun(server, this)
-    const target = content.kind === 'proxy' ? content.target(call) : undefined
-    if (target?.group === undefined) {
+    if (content.kind === 'return') {
+      begun(server, this)
       call.requestLength = datagram.length
-      if (content.kind === 'return') {
-        const text = Buffer.from(content.text(call), 'latin1')
-        call.bytesSent = text.length
-        this.reply(from, text)
-      }
-      if (target !== undefined) {
-        call.status = target.status
-        this.complain(call, target.error)
-      }
-      ended(call, undefined, { ending: target === undefined ? 'ok' : 'aborted' }, server, this)
+      const text = Buffer.from(content.text(call), 'latin1')
+      call.bytesSent = text.length
+      this.reply(from, text)
+      ended(call, undefined, { ending: 'ok' }, server, this)
+      return
+    }
+    const target = content.target(call)
+    const newcomer = { call, from, key, server }
+    if (!('pending' in target)) {
+      begun(server, this)
+      this.#go(newcomer, target, [datagram])
+    } else if (this.#held.full) this.lost()
+    else {
+      begun(server, this)
+      void this.#seek(newcomer, target, datagram)
+    }
+  }
+
+  /** Holds what the client sends until it is known where it goes. */
+  async #seek(newcomer: Newcomer, { pending }: SoughtTarget, datagram: Buffer): Promise<void> {
+    const { key } = newcomer
+    this.#held.begin(key, datagram)
+    const target = await pending
+    this.#go(newcomer, target, this.#held.end(key))
+    this.#closeWhenDone()
+  }
+
+  /** @param datagrams of the client so far, at least one */
+  #go(newcomer: Newcomer, target: GroupTarget | NoTarget, [first, ...more]: readonly Buffer[]): void {
+    const { call, from, key, server } = newcomer
+    if (target.group === undefined) {
+      call.requestLength = more.reduce((sum, { length }) => sum + length, first!.length)
+      call.status = target.status
+      this.complain(call, target.error)
+      ended(call, undefined, { ending: 'aborted' }, server, this)
       return
     }
     const client = { address: from.address, port: from.port }
@@ -139,7 +180,9 @@ export class UdpListener implements UdpSide {
     this.#sessions += 1
     this.#bound.set(key, session)
     this.#owner.begun(session)
-    session.begin(datagram)
+    session.begin(first!)
+    // They may be more than one session takes.
+    for (const datagram of more) this.#came(datagram, from)
   }
 
   #call({ address, port }: RemoteInfo, serial: number, server: StreamServer): Call {
@@ -165,7 +208,7 @@ export class UdpListener implements UdpSide {
   }
 
   #closeWhenDone(): void {
-    if (this.#open || this.#closed || this.#sessions > 0) return
+    if (this.#open || this.#closed || this.#sessions + this.#held.size > 0) return
     this.#closed = true
     this.#socket.close()
   }

@@ -280,9 +280,9 @@ test('a name of variables goes to the group of that name, and to nobody where th
   assert.deepEqual([(await recorded('PORT11', 0)).status, records('PORT11')[0]?.upstream], [500, null])
   const unknown = await dial(port('PORT14'))
   assert.equal(await unknown.closed, 'fin')
-  assert.equal((await recorded('PORT14', 0)).status, 502)
+  assert.equal((await recorded('PORT14', 0)).status, 500)
   await sidecar.logged(
-    /\[error\] .* no upstream "local\.example\.com:80" for "proxy_pass" with variables, client: 127\.0\.0\.1, server: /,
+    /\[error\] .* no resolver defined to resolve local\.example\.com, client: 127\.0\.0\.1, server: /,
   )
 })
 
