@@ -271,3 +271,21 @@ test('what was found stays while peers of a group come and go', async () => {
   assert.equal((await ask(sidecar.port, `/?to=stays.example:${peers.port}`)).text, '1')
   assert.deepEqual([peers.at(1).connections, dns.asked('stays.example')], [1, 1])
 })
+
+test('only so many connections are kept to all that was found', async () => {
+  const go = Promise.withResolvers<void>()
+  await using peer = await backend(async (x) => {
+    await go.promise
+    await x.reply({ body: 'one' })
+  })
+  const names = Array.from({ length: 10 }, (_, i) => `kept${i}.example`)
+  for (const name of names) await dns.has(name, ['127.0.0.1'], 3600)
+  await using sidecar = await start(anywhere(undefined, 'access_log off;', 'worker_processes 1;'))
+  const all = names.flatMap((name) =>
+    Array.from({ length: 30 }, () => ask(sidecar.port, `/?to=${name}:${peer.port}`)),
+  )
+  await until(() => peer.busy === all.length)
+  go.resolve()
+  assert.ok((await Promise.all(all)).every(({ status }) => status === 200))
+  await until(() => peer.open === 256)
+})

@@ -166,6 +166,15 @@ test('one connection carries many streams, and rests where none is left', async 
   assert.equal(kept.idle, 0)
 })
 
+test('a connection for which there is no room closes once its streams are over', async () => {
+  await using peer = await http2Peer((stream) => say(stream))
+  const { kept, sessions } = keeper()
+  kept.full = true
+  assert.equal(await (await ask(sessions, peer)).over, 'end')
+  await until(() => sessions.size === 0)
+  assert.equal(kept.idle, 0)
+})
+
 test('whoever comes while a connection is made waits for it', async () => {
   await using peer = await http2Peer((stream) => say(stream))
   const { sessions } = keeper()
