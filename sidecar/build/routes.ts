@@ -11,6 +11,7 @@ import {
   passPort,
   proxyAddress,
 } from '../config/address.ts'
+import { Fault } from '../config/fault.ts'
 import { eachListen } from '../config/listen-range.ts'
 import type * as model from '../config/model.ts'
 import type { IfBlock } from '../config/rewrite-model.ts'
@@ -270,8 +271,10 @@ class RoutesBuilder {
     const parsed = (text: string) => {
       try {
         return parse(text)
-      } catch {
-        return undefined
+      } catch (error) {
+        // What it should be is said to those who write a configuration.
+        if (error instanceof Fault) return error.message.replace(/, it is "http.*/, '')
+        throw error
       }
     }
     const find = this.#env.finder(settings)

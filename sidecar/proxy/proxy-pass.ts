@@ -46,22 +46,20 @@ export function fixedPass(address: PassAddress, group: PeerGroup | undefined, pr
 /**
  * A `proxy_pass` with variables: its text is made anew for each request. With a path in it that is sent as it
  * comes out, and nothing is added to it.
- * @param parse takes the text apart; undefined when it is no URL
+ * @param parse takes the text apart; what is wrong with it when it is no URL
  * @param group finds a group by its address
  */
 export function variablePass(
   text: Text,
-  parse: (text: string) => PassAddress | undefined,
+  parse: (text: string) => PassAddress | string,
   group: (address: PassAddress) => Destination,
 ): ProxyPass {
   return {
     group: undefined,
     target(call) {
-      const url = text(call)
-      const address = parse(url)
-      if (!address) {
-        const failure = { status: 500, text: `invalid URL prefix in "${url}"` }
-        return { group: undefined, host: '', port: '', failure }
+      const address = parse(text(call))
+      if (typeof address === 'string') {
+        return { group: undefined, host: '', port: '', failure: { status: 500, text: address } }
       }
       const found = group(address)
       if ('balancing' in found) return targetOf(address, found)
@@ -69,7 +67,8 @@ export function variablePass(
       return found instanceof Promise ? { ...target, pending: found } : { ...target, failure: found }
     },
     requestTarget(call) {
-      const uri = parse(text(call))?.uri
+      const address = parse(text(call))
+      const uri = typeof address === 'string' ? undefined : address.uri
       return uri === undefined ? ownTarget(call) : fitForLine(absolute(uri))
     },
   }

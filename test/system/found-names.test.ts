@@ -8,6 +8,7 @@ import { ask, Client, dial } from '../support/client.ts'
 import { hasMembers, neighbours } from '../support/discovered.ts'
 import { type DnsServer, dnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
+import { http2Peer, say } from '../support/http2-peer.ts'
 import { securePeer, seen, shown } from '../support/secure-peer.ts'
 import { start } from '../support/sidecar.ts'
 import { until } from '../support/until.ts'
@@ -23,8 +24,12 @@ before(async () => {
 })
 after(() => dns.stop())
 
-/** A server that goes wherever the request says. */
-function anywhere(resolver = `resolver ${dns.address} ipv6=off;`, more = '', main = ''): string {
+/** A server that goes wherever the request says, in one thread unless it is told otherwise: each finds for itself. */
+function anywhere(
+  resolver = `resolver ${dns.address} ipv6=off;`,
+  more = '',
+  main = 'worker_processes 1;',
+): string {
   return `
     ${main}
     http {
@@ -97,7 +102,11 @@ test('why a name was not found is said in the error log, and the client has a 50
     await until(() => sidecar.stderr.replaceAll(/\d+#\d+: (?:\*\d+ )?/g, '').includes(text))
   }
   assert.equal((await ask(sidecar.port, '/?to=')).status, 500)
-  assert.equal((await ask(sidecar.port, '/?to=a%20b')).status, 500)
+  await sidecar.logged(/\[error\].* no host in upstream "", client/)
+  assert.equal((await ask(sidecar.port, '/?to=a,b')).status, 500)
+  await sidecar.logged(/\[error\].* invalid host in upstream "a,b", client/)
+  assert.equal((await ask(sidecar.port, '/?to=a:99999')).status, 500)
+  await sidecar.logged(/\[error\].* invalid port in upstream "a:99999", client/)
 })
 
 test('the resolver of the innermost level counts, and without one nobody is asked', async () => {
@@ -280,7 +289,7 @@ test('only so many connections are kept to all that was found', async () => {
   })
   const names = Array.from({ length: 10 }, (_, i) => `kept${i}.example`)
   for (const name of names) await dns.has(name, ['127.0.0.1'], 3600)
-  await using sidecar = await start(anywhere(undefined, 'access_log off;', 'worker_processes 1;'))
+  await using sidecar = await start(anywhere(undefined, 'access_log off;'))
   const all = names.flatMap((name) =>
     Array.from({ length: 30 }, () => ask(sidecar.port, `/?to=${name}:${peer.port}`)),
   )
@@ -288,4 +297,28 @@ test('only so many connections are kept to all that was found', async () => {
   go.resolve()
   assert.ok((await Promise.all(all)).every(({ status }) => status === 200))
   await until(() => peer.open === 256)
+})
+
+for (const threads of [1, 2]) {
+  test(`with ${threads} threads, a name server may itself be a name, which is looked up at the start`, async () => {
+    await using peers = await neighbours(1)
+    await dns.has('served.example', ['127.0.0.1'], 60)
+    await using sidecar = await start(
+      anywhere(`resolver localhost:${dns.port} ipv6=off;`, '', `worker_processes ${threads};`),
+    )
+    assert.equal((await ask(sidecar.port, `/?to=served.example:${peers.port}`)).text, '1')
+  })
+}
+
+test('calls of gRPC go to names that they bring', async () => {
+  await using peer = await http2Peer((stream) => say(stream))
+  await dns.has('grpc.example', ['127.0.0.1'], 60)
+  await using sidecar = await start(`
+    http {
+      resolver ${dns.address} ipv6=off;
+      server { listen 127.0.0.1:PORT; location / { grpc_pass grpc://$arg_to; } }
+    }`)
+  for (let i = 0; i < 2; i++)
+    assert.equal((await ask(sidecar.port, `/?to=grpc.example:${peer.port}`)).status, 200)
+  assert.equal(peer.connections, 1)
 })

@@ -77,8 +77,8 @@ function variable(text: string, variables = new Variables()): { pass: ProxyPass;
   const parse = (url: string) => {
     try {
       return proxyAddress(url)
-    } catch {
-      return undefined
+    } catch (error) {
+      return String(error)
     }
   }
   const pass = variablePass(variables.compile(text), parse, ({ authority }) => {
@@ -118,6 +118,6 @@ test('a group is looked for at each request, and what keeps it from being found 
 test('a text that is no URL is a failure of the configuration', () => {
   assert.deepEqual(variable('$arg_g').pass.target(callFor('/?g=blue')).failure, {
     status: 500,
-    text: 'invalid URL prefix in "blue"',
+    text: 'Error: invalid URL prefix in "blue", it is "http://" or "https://"',
   })
 })

@@ -25,6 +25,7 @@ function anywhere(
   block = `resolver ${dns.address} ipv6=off;`,
 ): string {
   return `
+    worker_processes 1;
     stream {
       ${block}
       map $protocol $where { default ${where}; }
