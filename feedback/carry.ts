@@ -39,6 +39,7 @@ export interface Adopted {
  * @param wanted in configuration order
  * @param now monotonic milliseconds
  * @param threads how many will work on the zone, where a new one is made; 0: only this one
+ * @param room how many peers fit, where a new one is made; as many again as there are unless it is said
  */
 export function adopt(
   old: Upstream | undefined,
@@ -46,8 +47,9 @@ export function adopt(
   zoneName: string,
   now: number = monotonic(),
   threads = 0,
+  room = roomFor(wanted.length),
 ): Adopted {
-  const zone = old?.zone ?? new Zone(zoneName, roomFor(wanted.length), threads)
+  const zone = old?.zone ?? new Zone(zoneName, room, threads)
   zone.name = zoneName
   const before = old ? [...old.peers, ...old.backups] : []
   const known = new Map<string, Peer[]>()

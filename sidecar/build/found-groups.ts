@@ -8,7 +8,7 @@ import type { Room } from '../proxy/pools.ts'
 import type { Nowhere } from '../proxy/route.ts'
 import type { Answer, Answers } from '../resolve/answers.ts'
 import { buildGroups, closeLeaving, type GroupLevel, type LiveGroup, retireLeaving } from './groups.ts'
-import { ownMemory } from './memory.ts'
+import { scantMemory } from './memory.ts'
 import type { Plan } from './plans.ts'
 import { isNumeric } from './written-targets.ts'
 
@@ -122,7 +122,7 @@ export class FoundGroups {
     })
     const plan: Plan = { name, kind, block: {}, wanted, fleet: false }
     const old = new Map(before && [[name.toLowerCase(), before.group]])
-    const { groups, leaving } = buildGroups([plan], this.#levels, ownMemory(0), old)
+    const { groups, leaving } = buildGroups([plan], this.#levels, scantMemory(), old)
     const group = groups.get(name.toLowerCase())!
     group.pool.room = this.#room
     retireLeaving({ leaving, refreshed: true })

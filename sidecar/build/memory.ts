@@ -84,6 +84,15 @@ export function ownMemory(threads: number): Memory {
   }
 }
 
+/** Memory of groups that come and go in great number: without room for peers that they do not have. */
+export function scantMemory(): Memory {
+  return {
+    ...ownMemory(0),
+    seat: ({ wanted, name }, old) =>
+      adopt(old?.balancing.upstream, wanted, name, monotonic(), 0, wanted.length),
+  }
+}
+
 /** Where the twins of a group's primaries are. */
 export interface SeatedShadow extends Omit<Adopted, 'backups'> {
   /** For what is usual in each; no sample is kept in them. */
