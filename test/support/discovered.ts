@@ -95,3 +95,19 @@ export async function nothingInFlight(sidecar: Sidecar): Promise<void> {
 export async function answer(sidecar: Sidecar): Promise<string> {
   return (await ask(sidecar.port)).body.toString()
 }
+
+/** A server that goes wherever the request says, in one thread unless it is told otherwise: each finds for itself. */
+export function anywhere(
+  dns: DnsServer,
+  resolver = `resolver ${dns.address} ipv6=off;`,
+  more = '',
+  main = 'worker_processes 1;',
+): string {
+  return `
+    ${main}
+    http {
+      ${resolver}
+      upstream named { zone named 64k; server 127.0.0.1:1; }
+      server { listen 127.0.0.1:PORT; location / { proxy_pass http://$arg_to; ${more} } }
+    }`
+}

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { Issuer } from '../support/authority.ts'
-import { backend, type Exchange } from '../support/backend.ts'
-import { ask, Client, dial } from '../support/client.ts'
-import { hasMembers, neighbours } from '../support/discovered.ts'
+import { backend } from '../support/backend.ts'
+import { ask } from '../support/client.ts'
+import { anywhere, neighbours } from '../support/discovered.ts'
 import { type DnsServer, dnsServer } from '../support/dns-server.ts'
 import { freePort } from '../support/free-port.ts'
 import { http2Peer, say } from '../support/http2-peer.ts'
@@ -24,25 +24,10 @@ before(async () => {
 })
 after(() => dns.stop())
 
-/** A server that goes wherever the request says, in one thread unless it is told otherwise: each finds for itself. */
-function anywhere(
-  resolver = `resolver ${dns.address} ipv6=off;`,
-  more = '',
-  main = 'worker_processes 1;',
-): string {
-  return `
-    ${main}
-    http {
-      ${resolver}
-      upstream named { zone named 64k; server 127.0.0.1:1; }
-      server { listen 127.0.0.1:PORT; location / { proxy_pass http://$arg_to; ${more} } }
-    }`
-}
-
 test('a name is looked up when a request brings it, and remembered', async () => {
   await using peers = await neighbours(1)
   await dns.has('app.example', ['127.0.0.1'], 60)
-  await using sidecar = await start(anywhere())
+  await using sidecar = await start(anywhere(dns))
   for (let i = 0; i < 3; i++) {
     const reply = await ask(sidecar.port, `/x?to=App.example:${peers.port}`)
     assert.deepEqual([reply.status, reply.body.toString()], [200, '1'])
@@ -58,7 +43,7 @@ test('a name is looked up when a request brings it, and remembered', async () =>
 test('a name that moves is followed when its TTL is over, and connections to where it was are closed', async () => {
   await using peers = await neighbours(2)
   await dns.has('moves.example', ['127.0.0.1'], 1)
-  await using sidecar = await start(anywhere())
+  await using sidecar = await start(anywhere(dns))
   const target = `/?to=moves.example:${peers.port}`
   assert.equal((await ask(sidecar.port, target)).text, '1')
   assert.equal(peers.at(1).open, 1)
@@ -72,7 +57,7 @@ test('a name that moves is followed when its TTL is over, and connections to whe
 test('valid holds in place of the TTL', async () => {
   await using peers = await neighbours(2)
   await dns.has('valid.example', ['127.0.0.1'], 3600)
-  await using sidecar = await start(anywhere(`resolver ${dns.address} valid=1s ipv6=off;`))
+  await using sidecar = await start(anywhere(dns, `resolver ${dns.address} valid=1s ipv6=off;`))
   const target = `/?to=valid.example:${peers.port}`
   assert.equal((await ask(sidecar.port, target)).text, '1')
   await dns.has('valid.example', ['127.0.0.2'], 3600)
@@ -85,6 +70,7 @@ test('why a name was not found is said in the error log, and the client has a 50
   await dns.instead('empty.example', {})
   await using sidecar = await start(
     anywhere(
+      dns,
       `resolver ${dns.address}; resolver_timeout 300ms;`,
       'error_page 502 = @no; } location @no { return 502 "page"; ',
     ),
@@ -136,30 +122,11 @@ test('the resolver of the innermost level counts, and without one nobody is aske
   assert.equal(await status('/', sidecar.ports['PORT2']), 502)
 })
 
-test('a client that leaves while its name is looked up is a 499, and nothing is left of it', async () => {
-  await dns.instead('slow.example', { how: 'drop' })
-  await using sidecar = await start(`
-    http {
-      resolver ${dns.address} ipv6=off;
-      server { listen 127.0.0.1:PORT; status_zone s; location / { proxy_pass http://$arg_to; } }
-    }`)
-  const client = await dial(sidecar.port)
-  await client.write(Client.bytes('/gone?to=slow.example'))
-  await until(() => dns.asked('slow.example') > 0)
-  client.close()
-  const [, line = ''] = await sidecar.logged(/^(\{.*"path":"\/gone\?.*\})$/m)
-  // The program writes a line of JSON.
-  const record = JSON.parse(line) as { status: number; upstream: unknown; attempts: unknown[] }
-  assert.deepEqual([record.status, record.upstream, record.attempts], [499, null, []])
-  const zone = await sidecar.json<{ requests: { processing: number } }>('/status/http/server_zones/s')
-  assert.equal(zone.requests.processing, 0)
-})
-
 test('all addresses of a name are tried, and every attempt is told of', async () => {
   await using peers = await neighbours(1)
   await dns.has('three.example', ['127.0.0.8', '127.0.0.9', '127.0.0.1'], 60)
   await using sidecar = await start(
-    anywhere(undefined, 'add_header X-Tried "$upstream_addr|$upstream_status";'),
+    anywhere(dns, undefined, 'add_header X-Tried "$upstream_addr|$upstream_status";'),
   )
   const reply = await ask(sidecar.port, `/?to=three.example:${peers.port}`)
   const at = (n: number) => `127.0.0.${n}:${peers.port}`
@@ -202,7 +169,7 @@ test('IP addresses and Unix sockets that a request brings need no resolver', asy
 test('no name, and no address, that a request brings has a place in the status tree or in metrics', async () => {
   await using peers = await neighbours(2)
   await dns.has('series.example', ['127.0.0.1'], 60)
-  await using sidecar = await start(anywhere())
+  await using sidecar = await start(anywhere(dns))
   for (const to of ['series.example', '127.0.0.2'])
     assert.equal((await ask(sidecar.port, `/?to=${to}:${peers.port}`)).status, 200)
   const told = async (path: string) => (await fetch(sidecar.admin + path)).text()
@@ -231,84 +198,6 @@ test("with TLS the name is sent and has to be the certificate's", async () => {
   assert.equal((await ask(sidecar.port, `/?to=other.test:${peer.port}`)).status, 502)
   assert.equal(peer.requests.length, 1)
 })
-
-test('each thread looks names up for itself', async () => {
-  await using peers = await neighbours(1)
-  await dns.has('threads.example', ['127.0.0.1'], 60)
-  await using sidecar = await start(anywhere(undefined, '', 'worker_processes 2;'))
-  const all = Array.from({ length: 20 }, () => ask(sidecar.port, `/?to=threads.example:${peers.port}`))
-  for (const { status } of await Promise.all(all)) assert.equal(status, 200)
-  await until(() => dns.asked('threads.example') > 0)
-  assert.ok(dns.asked('threads.example') <= 2)
-})
-
-for (const threads of [1, 2]) {
-  test(`with ${threads} threads, a reload forgets what was found, and requests that are under way end as they would have`, async () => {
-    const held = Promise.withResolvers<void>()
-    await using peers = await neighbours(1, [
-      async (x: Exchange) => {
-        if (x.target.startsWith('/held')) await held.promise
-        await x.reply({ body: 'one' })
-      },
-    ])
-    await dns.has('reload.example', ['127.0.0.1'], 3600)
-    await using sidecar = await start(anywhere(undefined, '', `worker_processes ${threads};`))
-    const where = `to=reload.example:${peers.port}`
-    assert.equal((await ask(sidecar.port, `/?${where}`)).text, 'one')
-    const under = ask(sidecar.port, `/held?${where}`)
-    await until(() => peers.at(1).busy === 1)
-    await sidecar.reload()
-    await until(() => peers.at(1).open === 1)
-    await dns.has('reload.example', ['127.0.0.9'], 3600)
-    assert.equal((await ask(sidecar.port, `/?${where}`)).status, 502)
-    held.resolve()
-    assert.equal((await under).text, 'one')
-    await until(() => peers.at(1).open === 0)
-  })
-}
-
-test('what was found stays while peers of a group come and go', async () => {
-  await using peers = await neighbours(1)
-  await dns.has('stays.example', ['127.0.0.1'], 3600)
-  await dns.has('group.example', ['127.0.0.1'], 1)
-  await using sidecar = await start(
-    anywhere().replace('server 127.0.0.1:1;', 'server group.example:1 resolve;'),
-  )
-  assert.equal((await ask(sidecar.port, `/?to=stays.example:${peers.port}`)).text, '1')
-  await dns.has('group.example', ['127.0.0.2'], 60)
-  await hasMembers(sidecar, '127.0.0.2', 10_000, 'named')
-  assert.equal((await ask(sidecar.port, `/?to=stays.example:${peers.port}`)).text, '1')
-  assert.deepEqual([peers.at(1).connections, dns.asked('stays.example')], [1, 1])
-})
-
-test('only so many connections are kept to all that was found', async () => {
-  const go = Promise.withResolvers<void>()
-  await using peer = await backend(async (x) => {
-    await go.promise
-    await x.reply({ body: 'one' })
-  })
-  const names = Array.from({ length: 10 }, (_, i) => `kept${i}.example`)
-  for (const name of names) await dns.has(name, ['127.0.0.1'], 3600)
-  await using sidecar = await start(anywhere(undefined, 'access_log off;'))
-  const all = names.flatMap((name) =>
-    Array.from({ length: 30 }, () => ask(sidecar.port, `/?to=${name}:${peer.port}`)),
-  )
-  await until(() => peer.busy === all.length)
-  go.resolve()
-  assert.ok((await Promise.all(all)).every(({ status }) => status === 200))
-  await until(() => peer.open === 256)
-})
-
-for (const threads of [1, 2]) {
-  test(`with ${threads} threads, a name server may itself be a name, which is looked up at the start`, async () => {
-    await using peers = await neighbours(1)
-    await dns.has('served.example', ['127.0.0.1'], 60)
-    await using sidecar = await start(
-      anywhere(`resolver localhost:${dns.port} ipv6=off;`, '', `worker_processes ${threads};`),
-    )
-    assert.equal((await ask(sidecar.port, `/?to=served.example:${peers.port}`)).text, '1')
-  })
-}
 
 test('calls of gRPC go to names that they bring', async () => {
   await using peer = await http2Peer((stream) => say(stream))
