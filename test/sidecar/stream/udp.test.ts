@@ -183,7 +183,7 @@ test('a peer that goes away in the middle of a session ends it', async () => {
 test('a peer that does not answer in time as it should has failed, however much it is sent', async () => {
   await using silent = await udpPeer()
   const group = udpGroup([silent])
-  await using side = await udpSide(group, { responses: 1, timeout: 60 })
+  await using side = await udpSide(group, { responses: 1, timeout: 200 })
   await using client = await udpClient(side.port)
   while (side.ended.length === 0) {
     client.send('x')
@@ -192,7 +192,7 @@ test('a peer that does not answer in time as it should has failed, however much 
   assert.deepEqual(side.story, ['502, timeout timeout_read'])
   const [attempt] = side.ended[0]!.attempts
   assert.match(attempt!.detail, /^0 of \d+ answers came in time$/)
-  assert.ok(attempt!.responseMs! >= 60 && attempt!.responseMs! < 2000, `${attempt!.responseMs} ms`)
+  assert.ok(attempt!.responseMs! >= 200 && attempt!.responseMs! < 5000, `${attempt!.responseMs} ms`)
   assert.equal(group.upstream.zone.peers.fails[0], 1)
 })
 
@@ -200,14 +200,14 @@ test('without a number of answers a pause is an ordinary end, and is no part of 
   await using peer = await udpPeer((reply) => reply('x'))
   await using silent = await udpPeer()
   const group = udpGroup([peer, silent])
-  await using side = await udpSide(group, { timeout: 60 })
+  await using side = await udpSide(group, { timeout: 400 })
   await using one = await udpClient(side.port)
   await using two = await udpClient(side.port)
   await one.ask('x')
   two.send('x')
   await eventually('both are over', () => side.ended.length === 2)
   assert.deepEqual(side.story, ['200, ok', '200, ok'])
-  assert.ok(side.ended[0]!.attempts[0]!.responseMs! < 60)
+  assert.ok(side.ended[0]!.attempts[0]!.responseMs! < 400)
   assert.deepEqual([...group.upstream.zone.peers.fails], [0, 0])
   assert.deepEqual([...group.upstream.zone.peers.conns], [0, 0])
 })
@@ -215,9 +215,9 @@ test('without a number of answers a pause is an ordinary end, and is no part of 
 test('what passes keeps a session alive, in either direction', async () => {
   let beat: NodeJS.Timeout | undefined
   await using peer = await udpPeer((reply) => {
-    beat ??= setInterval(() => reply('beat'), 20)
+    beat ??= setInterval(() => reply('beat'), 50)
   })
-  await using side = await udpSide(udpGroup([peer]), { timeout: 80 })
+  await using side = await udpSide(udpGroup([peer]), { timeout: 400 })
   await using client = await udpClient(side.port)
   client.send('x')
   for (let i = 0; i < 10; i++) await client.next()
@@ -278,7 +278,7 @@ test('peers get a PROXY header before the first datagram of a session', async ()
 
 test('with half of the room taken new clients are dropped and counted, and those that are there go on', async () => {
   await using peer = await udpPeer((reply) => reply('x'))
-  await using side = await udpSide(udpGroup([peer]), { timeout: 100 }, { limit: 4 })
+  await using side = await udpSide(udpGroup([peer]), { timeout: 500 }, { limit: 4 })
   await using one = await udpClient(side.port)
   await using two = await udpClient(side.port)
   await using three = await udpClient(side.port)
@@ -334,7 +334,7 @@ test('sessions with a peer that has left end after their time of grace, others d
   await using b = await udpClient(side.port)
   await a.ask('x')
   await b.ask('x')
-  side.listeners.endOf([group.upstream.peers[0]!], 50)
+  side.listeners.endOf([group.upstream.peers[0]!], 300)
   assert.equal(await a.ask('x'), '1')
   await eventually('it is over', () => side.ended.length === 1)
   assert.equal(side.ended[0]!.remotePort, `${a.port}`)
