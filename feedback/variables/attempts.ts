@@ -25,6 +25,9 @@ export function attemptList(item: (attempt: Attempt, call: Call) => string): Rea
 /** A time in seconds; `-` for one that is not known. */
 export const span = (ms: number | undefined): string => (ms === undefined ? '-' : seconds(ms))
 
+/** Time to the end of an attempt. Where nobody was eligible there was none, and nginx has zero. */
+export const ended = ({ responseMs, ending }: Attempt): string => span(ending === 'no_live' ? 0 : responseMs)
+
 /** The word of why an attempt did not end well; of an entry that says that nobody was eligible, why not. */
 function reason(attempt: Attempt, call: Call): string {
   if (attempt.reason !== undefined) return attempt.reason
@@ -37,7 +40,7 @@ const stickiness = attemptList((attempt) => attempt.sticky || '-')
 export const attemptVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
   ['upstream_addr', attemptList((attempt) => attempt.address)],
   ['upstream_status', attemptList((attempt) => (attempt.status === undefined ? '-' : `${attempt.status}`))],
-  ['upstream_response_time', attemptList((attempt) => span(attempt.responseMs))],
+  ['upstream_response_time', attemptList(ended)],
   ['upstream_connect_time', attemptList((attempt) => span(attempt.connectMs))],
   ['upstream_header_time', attemptList((attempt) => span(attempt.headerMs))],
   ['upstream_response_length', attemptList((attempt) => `${attempt.bodyLength}`)],

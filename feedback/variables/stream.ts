@@ -1,7 +1,6 @@
 import type { Call } from '../call.ts'
 import { monotonic } from '../clock.ts'
-import type { Attempt } from '../outcome.ts'
-import { attemptList, attemptVariables, span } from './attempts.ts'
+import { attemptList, attemptVariables, ended, span } from './attempts.ts'
 import { seconds } from './clock.ts'
 import { requestVariables } from './request.ts'
 
@@ -42,10 +41,6 @@ const sharedOfAttempts = [
   'upstream_probe',
 ]
 
-/** What of an attempt only a connection can tell: `-` where there was none. */
-const reached = (item: (attempt: Attempt) => string): Read =>
-  attemptList((attempt) => (attempt.connectMs === undefined ? '-' : item(attempt)))
-
 export const streamVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
   ...shared.map((name): [string, Read] => [name, requestVariables.get(name)!]),
   ...sharedOfAttempts.map((name): [string, Read] => [name, attemptVariables.get(name)!]),
@@ -57,5 +52,5 @@ export const streamVariables: ReadonlyMap<string, Read> = new Map<string, Read>(
   ['bytes_received', (call) => `${call.requestLength}`],
   ['session_time', (call) => seconds((call.endedAt || monotonic()) - call.startedAt)],
   ['upstream_first_byte_time', attemptList((attempt) => span(attempt.headerMs))],
-  ['upstream_session_time', reached((attempt) => span(attempt.responseMs))],
+  ['upstream_session_time', attemptList(ended)],
 ])

@@ -60,7 +60,7 @@ test('a session tells of each attempt, and has a dash for what was not reached',
   assert.equal(read('$upstream_addr'), 'a, b')
   assert.equal(read('$upstream_connect_time'), '-, 0.002')
   assert.equal(read('$upstream_first_byte_time'), '-, 0.030')
-  assert.equal(read('$upstream_session_time'), '-, 2.400')
+  assert.equal(read('$upstream_session_time'), '0.001, 2.400')
   assert.equal(read('$upstream_bytes_sent'), '0, 11')
   assert.equal(read('$upstream_bytes_received'), '0, 22')
   assert.equal(read('$upstream_reason'), 'refused, -')
@@ -75,7 +75,7 @@ test('that nobody was eligible is told by the name of the group, as written', ()
   const attempt = new Attempt(upstream, undefined, 0, '')
   attempt.ending = 'no_live'
   call.attempts.push(attempt)
-  assert.equal(read('$upstream_addr $upstream_session_time', call), 'u -')
+  assert.equal(read('$upstream_addr $upstream_session_time', call), 'u 0.000')
 })
 
 test('what requests alone have is unknown there', () => {

@@ -168,7 +168,7 @@ const answered = attempt(1, {
   trailers: ['X-Sum', '9'],
 })
 const running = attempt(1, { status: 200, connectMs: 1, headerMs: 2 })
-const nobody = attempt(undefined, { ending: 'no_live', status: 502, responseMs: 0, pick: '' })
+const nobody = attempt(undefined, { ending: 'no_live', status: 502, pick: '' })
 
 const lists: readonly (readonly [string, string, string, string, string])[] = [
   // variable, not proxied, failed and answered, a second run, while the answer is passed on
