@@ -74,9 +74,11 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   countRequest(group.balancing.upstream, monotonic())
   const prepared = await requestBody(exchange)
   if ('refused' in prepared) return { kind: 'refused', status: prepared.refused }
+  // After the body, which it may be made of.
+  call.proxyTarget = pass.requestTarget(call)
   const head = requestHead(call, settings, {
     method: settings.method?.(call) || call.method,
-    target: pass.requestTarget(call),
+    target: call.proxyTarget,
     framing: bodyFraming(exchange, prepared.body),
     // HTTP/2 has no way to leave for another protocol.
     upgrade: exchange.upgrade && !settings.http2Peer,

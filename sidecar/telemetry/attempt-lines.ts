@@ -127,7 +127,8 @@ function context(call: Call, attempt: Attempt): string {
   const request = `${call.originalMethod ?? call.method} ${call.target} HTTP/${call.httpVersion}`
   const peer = attempt.peer?.address.kind === 'unix' ? `${attempt.address}:` : attempt.address
   let text = `, client: ${escapeText(call.remoteAddr)}, server: ${escapeText(call.serverName)}`
-  text += `, request: "${escapeText(request)}", upstream: "${call.proxySecure ? 'https' : 'http'}://${peer}${escapeText(call.target)}"`
+  const sent = escapeText(call.proxyTarget || call.target)
+  text += `, request: "${escapeText(request)}", upstream: "${call.proxySecure ? 'https' : 'http'}://${peer}${sent}"`
   const host = call.header('host')
   if (host !== undefined) text += `, host: "${escapeText(host)}"`
   const referrer = call.header('referer')

@@ -44,6 +44,12 @@ test('the line of an attempt names a track that is not stable, and so do those o
   assert.match(describeState(event).text, /peer: "a", track: "canary", downtime: 1ms$/)
 })
 
+test('the line of an attempt has the target that the peer got beside the one that the client sent', () => {
+  const failed = attempt({ ending: 'error', reason: 'closed' })
+  const { text } = describeAttempt(call({ proxyTarget: '/b/"x?y' }), failed)!
+  assert.ok(text.includes('request: "GET /a?b HTTP/1.1", upstream: "http://a/b/\\x22x?y", host:'), text)
+})
+
 /** How an attempt ended, and what nginx would say of it. */
 const table: readonly (readonly [Partial<Attempt>, string])[] = [
   [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, test } from 'node:test'
 import { type Backend, backend } from '../../support/backend.ts'
 import { exchange } from '../../support/client.ts'
-import { type Lab, lab } from '../../support/invariants.ts'
+import { eventually, type Lab, lab } from '../../support/invariants.ts'
 
 let peer: Backend
 let front: Lab
@@ -16,6 +16,9 @@ before(async () => {
        location /hi/ { proxy_pass http://peers/base/; }
        location /admin { return 403; }
        location /open/ { proxy_pass http://peers; }
+     }
+     server { listen 127.0.0.1:PORT; server_name gone;
+       location /away/ { proxy_pass http://127.0.0.1:PORT2/base/; }
      }
      server { listen 127.0.0.1:PORT; server_name h; proxy_set_header X-Server h;
        location / { proxy_pass http://peers; }
@@ -140,4 +143,12 @@ test('a folded header is refused', async () => {
 test('a request without Host, or with two, is refused', async () => {
   assert.equal((await sent('GET /', '')).status, 400)
   assert.equal((await sent('GET /', 'Host: first\r\nHost: h\r\n')).status, 400)
+})
+
+test('the error log tells which target a peer that could not be reached was to get', async () => {
+  const { status } = await sent('GET /away/%20x?y=%41', 'Host: gone\r\n')
+  assert.equal(status, 502)
+  const { PORT2: port } = front.sidecar.ports
+  const wanted = `request: "GET /away/%20x?y=%41 HTTP/1.1", upstream: "http://127.0.0.1:${port}/base/%20x?y=%41"`
+  await eventually(wanted, () => front.sidecar.stderr.includes(wanted))
 })
