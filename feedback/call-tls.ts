@@ -34,6 +34,9 @@ export interface CallCertificate {
   /** Who it is for, and who has signed it, by RFC 2253: `CN=name,O=organisation`. */
   readonly subject: string
   readonly issuer: string
+  /** The same in OpenSSL's older form: `/O=organisation/CN=name`. */
+  readonly subjectLegacy: string
+  readonly issuerLegacy: string
   /** Hexadecimal, upper case. */
   readonly serial: string
   /** SHA-1, hexadecimal, lower case. */

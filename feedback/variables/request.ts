@@ -83,8 +83,8 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['msec', () => seconds(Date.now())],
   ['time_local', () => localTime(Date.now())],
   ['time_iso8601', () => isoTime(Date.now())],
-  // nginx writes three digits, and 000 before there is a status.
-  ['status', (call) => (call.status === 0 ? '000' : `${call.status}`)],
+  // nginx writes three digits, and 000 before there is a status. In an error page it is the one that is answered.
+  ['status', (call) => `${call.status || call.statusOverride || '000'}`],
   ['bytes_sent', (call) => `${call.bytesSent}`],
   ['body_bytes_sent', (call) => `${call.bodyBytesSent}`],
   ['proxy_host', (call) => call.proxyHost],
@@ -96,8 +96,7 @@ export const requestVariables: ReadonlyMap<string, Read> = new Map<string, Read>
   ['proxy_protocol_server_port', (call) => call.proxied?.serverPort ?? ''],
   ['pipe', () => '.'],
   // What this proxy has nothing to say of, and log formats in use name: compression, caching and HTTP/3.
-  ...['limit_rate', 'gzip_ratio', 'upstream_cache_status', 'http3'].map((name): [string, Read] => [
-    name,
-    empty,
-  ]),
+  ...['limit_rate', 'gzip_ratio', 'upstream_cache_status', 'http3', 'ssl_early_data'].map(
+    (name): [string, Read] => [name, empty],
+  ),
 ])

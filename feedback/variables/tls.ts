@@ -38,6 +38,8 @@ export const tlsVariables: ReadonlyMap<string, Read> = new Map<string, Read>([
   ['ssl_client_verify', of(({ verify }) => verify)],
   ['ssl_client_s_dn', shown(({ subject }) => subject)],
   ['ssl_client_i_dn', shown(({ issuer }) => issuer)],
+  ['ssl_client_s_dn_legacy', shown(({ subjectLegacy }) => subjectLegacy)],
+  ['ssl_client_i_dn_legacy', shown(({ issuerLegacy }) => issuerLegacy)],
   ['ssl_client_serial', shown(({ serial }) => serial)],
   ['ssl_client_fingerprint', shown(({ fingerprint }) => fingerprint)],
   ['ssl_client_cert', shown(folded)],

@@ -72,7 +72,7 @@ export function localResponse(
   call.statusOverride = 0
   if (!page) return builtin(call, settings, ownStatus(status), content, badRequests.get(status))
   const to = page.to(call)
-  call.statusOverride = page.status ?? status
+  call.statusOverride = page.status ?? ownStatus(status)
   if (to.startsWith('@')) return { kind: 'named', name: to }
   if (to.startsWith('/')) {
     if (call.method !== 'HEAD' && call.method !== 'GET') {

@@ -4,6 +4,7 @@ import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { ClientCounts } from '../../feedback/tally.ts'
 import { publishRequest } from '../telemetry/channels.ts'
 import { tracing } from '../telemetry/tracing.ts'
+import { ClientTls } from '../tls/client-tls.ts'
 import type { BodyFault } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { type ForwardEnv, forward } from './forward.ts'
@@ -121,7 +122,7 @@ export class Serving implements Handler {
     const { server, refusal } = router.admit(key, call)
     tracing?.begin(call)
     this.#enter(exchange, server.route.settings)
-    if (refusal !== undefined) this.#env.note(call, refusalText(refusal))
+    if (refusal !== undefined) this.#env.note(call, refusalText(refusal, call))
     let decision: Decision =
       refusal === undefined
         ? decide(server, call)
@@ -232,13 +233,13 @@ const bodyTexts: Readonly<Record<BodyFault, string>> = {
 }
 
 /** Why a request whose head can be read is refused, as far as its status tells. */
-function refusalText(status: number): string {
+function refusalText(status: number, { tls }: Call): string {
   if (status === 414) return 'client sent too long URI'
   if (status === 431) return 'client sent too large header line, or too many of them'
   if (status === 421) {
     return 'client attempted to request the server name different from the one that was negotiated'
   }
-  if (status === 495) return 'client SSL certificate verify error'
+  if (status === 495 && tls instanceof ClientTls) return tls.complaint
   if (status === 496) return 'client sent no required SSL certificate'
   if (status === 497) return 'client sent plain HTTP request to HTTPS port'
   if (status === 405) return `client sent a method that is not allowed`

@@ -170,7 +170,7 @@ export class Welcome implements SocketOwner {
     own(secure, this)
     this.#whose.secured(secure)
     const refusal = certificateRefusal(tls, tls.engine.verify)
-    if (refusal === 495) this.#whose.unfit(500, `client SSL certificate verify error: ${tls.verify}`)
+    if (refusal === 495) this.#whose.unfit(500, tls.complaint)
     else if (refusal === 496) this.#whose.unfit(500, 'client sent no required SSL certificate')
     else this.#go(undefined)
   }

@@ -5,7 +5,7 @@ import { intermediates } from './chain.ts'
 import type { ClientHello } from './client-hello.ts'
 import type { Engine } from './engine.ts'
 import { cipherName, groupName } from './names.ts'
-import { isUnknownAuthority, verifyWords } from './verify-errors.ts'
+import { isUnknownAuthority, verifyErrorText, verifyWords } from './verify-errors.ts'
 
 /** A client's connection that speaks TLS, as it is after its handshake. */
 export class ClientTls implements CallTls {
@@ -48,6 +48,11 @@ export class ClientTls implements CallTls {
     if (this.certificate === undefined) return 'NONE'
     return this.fault === undefined ? 'SUCCESS' : `FAILED:${verifyWords(this.fault)}`
   }
+
+  /** What the error log says of a certificate that does not pass. */
+  get complaint(): string {
+    return `client SSL ${verifyErrorText(this.fault ?? '')}`
+  }
 }
 
 function faultOf(secure: TLSSocket, depth: number): string | undefined {
@@ -84,6 +89,12 @@ export class ClientCertificate implements CallCertificate {
   get issuer(): string {
     return distinguishedName(this.#certificate.issuer)
   }
+  get subjectLegacy(): string {
+    return oneLine(this.#certificate.subject)
+  }
+  get issuerLegacy(): string {
+    return oneLine(this.#certificate.issuer)
+  }
   get serial(): string {
     return this.#certificate.serialNumber
   }
@@ -103,12 +114,27 @@ export class ClientCertificate implements CallCertificate {
 
 /** Node's lines, the outermost first, as RFC 2253 has them: from the innermost out, and in ASCII. */
 function distinguishedName(lines: string | undefined): string {
+  const text = parts(lines)
+    .map((part) => part.reverse().join('+'))
+    .reverse()
+    .join(',')
+  return inAscii(text, (bytes) => bytes.toUpperCase().replace(/../g, '\\$&'))
+}
+
+/** The same as OpenSSL wrote it before: `/C=CH/CN=name`, nothing escaped but what is not in ASCII. */
+function oneLine(lines: string | undefined): string {
+  const text = parts(lines).map((part) => `/${part.join('+').replace(/\\(.)/g, '$1')}`)
+  return inAscii(text.join(''), (bytes) => bytes.toUpperCase().replace(/../g, '\\x$&'))
+}
+
+/** Each part of a name, which may be several values in one; a plus sign inside of a value is escaped. */
+function parts(lines: string | undefined): string[][] {
   return (lines ?? '')
     .split('\n')
     .filter((line) => line !== '')
-    .reverse()
-    .join(',')
-    .replace(/[^\x00-\x7f]+/g, (text) =>
-      Buffer.from(text, 'utf8').toString('hex').toUpperCase().replace(/../g, '\\$&'),
-    )
+    .map((line) => line.split(' + '))
+}
+
+function inAscii(text: string, write: (hexadecimal: string) => string): string {
+  return text.replace(/[^\x00-\x7f]+/g, (strange) => write(Buffer.from(strange, 'utf8').toString('hex')))
 }

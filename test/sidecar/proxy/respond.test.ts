@@ -121,6 +121,15 @@ test('with = and a status that is the answer’s status, with = alone the page�
   assert.equal(passedHead(own, settings(), 418, []).status, 418)
 })
 
+test('nginx’s own words for bad requests are 400 with an error page too, and $status says so there', () => {
+  const call = callFor('/')
+  const status = variables.compile('$status')
+  assert.equal(status(call), '000')
+  localResponse(call, pages({ 495: ['/bad'] }), 495)
+  assert.equal(status(call), '400')
+  assert.equal(response(200, { text: 'sorry' }, settings(), call).status, 400)
+})
+
 test('a named page keeps the method, a path makes a GET of it', () => {
   const method = (to: string, method: string) => {
     const call = callFor('/', { method })

@@ -25,11 +25,14 @@ const expired = issuer.issue('expired', { by: root, days: -1 })
 const revoked = issuer.issue('revoked', { by: root })
 const crl = issuer.revoked(root, revoked)
 
+const several = issuer.issue('several', { by: root, subject: '/C=CH/O=A, B+OU=x/CN=ü' })
+
 const shows = (issued: { certFile: string; keyFile: string }) =>
   `ssl_certificate ${issued.certFile}; ssl_certificate_key ${issued.keyFile};`
 
 /** Two certificates by SNI, and what else of servers there is. */
 const config = `
+error_log stderr info;
 http {
   access_log off;
   server {
@@ -98,6 +101,14 @@ http {
     error_page 497 =301 https://$host:PORT2$request_uri;
     location / { return 200 other; }
   }
+  server {
+    listen 127.0.0.1:PORT2 ssl;
+    server_name named.test;
+    ${shows(b)}
+    ssl_client_certificate ${root.certFile};
+    ssl_verify_client optional;
+    location / { return 200 "$ssl_client_s_dn|$ssl_client_s_dn_legacy|$ssl_client_i_dn_legacy|$ssl_early_data"; }
+  }
   server { listen 127.0.0.1:PORT3 ssl default_server; ssl_reject_handshake on; }
   server { listen 127.0.0.1:PORT3 ssl; server_name in.test; ${shows(b)} location / { return 200 in; } }
 }`
@@ -112,6 +123,12 @@ const showing = (issued: { certFile: string; keyFile: string }) => [
   '--key',
   issued.keyFile,
 ]
+
+test('names of certificates are written as OpenSSL writes them, now and before', async () => {
+  const host = `https://named.test:${sidecar.ports['PORT2']}/`
+  const { body } = await curl(host, '-k', ...showing(several))
+  assert.equal(body, 'CN=\\C3\\BC,O=A\\, B+OU=x,C=CH|/C=CH/OU=x+O=A, B/CN=\\xC3\\xBC|/CN=root|')
+})
 
 for (const version of ['1.2', '1.3']) {
   const only = [`--tlsv${version}`, '--tls-max', version]
@@ -137,6 +154,7 @@ for (const version of ['1.2', '1.3']) {
     const strange = await curl(url('must.test'), '-k', ...only, ...showing(stranger))
     assert.equal(strange.status, 400)
     assert.match(strange.body, /The SSL certificate error/)
+    await sidecar.logged(/client SSL certificate verify error: \(3:unable to get certificate CRL\), client/)
   })
 }
 
