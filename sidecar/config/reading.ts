@@ -2,6 +2,7 @@ import { locationKey } from './address.ts'
 import { type Found, isEmpty, nothingFound } from './args.ts'
 import type { Block, Context, Directive, Value } from './directive.ts'
 import { foreign } from './directives/foreign.ts'
+import { advice, isIdle } from './directives/idle.ts'
 import { directivesIn, isKnown } from './directives.ts'
 import { checkPattern, Fault } from './fault.ts'
 import { fail, located, type Place } from './place.ts'
@@ -229,18 +230,20 @@ export class Reading {
     else template['metrics'] = [value]
   }
 
-  /** A name that the table has not at this place: refused, or accepted and noticed. */
-  unknown(name: string, context: Context, place: Place): void {
+  /** A name that the table has not at this place: refused, or accepted and noticed. @param words its arguments */
+  unknown(name: string, words: readonly string[], context: Context, place: Place): void {
     const treatment = foreign(name, context)
-    if (treatment === 'noticed') {
+    if (treatment === 'noticed' || isIdle(name, words, context)) {
       this.notice(place, `"${name}" directive`)
       return
     }
-    if (treatment === 'later') fail(place, `"${name}" directive is not supported yet`)
+    if (treatment === 'later') {
+      fail(place, `"${name}" directive is not supported yet${advice(name, context)}`)
+    }
     if (isKnown(name) || treatment === 'elsewhere') {
       fail(place, `"${name}" directive is not allowed here`)
     }
-    if (treatment === 'never') fail(place, `"${name}" directive is not supported`)
+    if (treatment === 'never') fail(place, `"${name}" directive is not supported${advice(name, context)}`)
     fail(place, `unknown directive "${name}"`)
   }
 }

@@ -3,6 +3,7 @@ import type { ProbeKind } from '../../probes/probe.ts'
 import { isFlag, objectShape } from './args.ts'
 import type { Context, Directive } from './directive.ts'
 import { foreignNames } from './directives/foreign.ts'
+import { idleNames } from './directives/idle.ts'
 import { areas, blocks } from './directives.ts'
 import { type Shape, shapeOf } from './schema.ts'
 
@@ -30,6 +31,11 @@ export function reference(): string {
       'Accepted, without effect',
       'Each is named once in a notice at the start; one that is described above, where it stands elsewhere.',
       foreignNames.noticed,
+    ),
+    section(
+      'Accepted where nothing follows from it',
+      'These are refused otherwise; so they ask for what holds here anyway, and are named in a notice.',
+      idleNames,
     ),
     section('Not supported yet', 'Refused with that text.', foreignNames.later),
     section('Not supported', 'Refused, since a client would see the difference.', foreignNames.never),

@@ -7,7 +7,8 @@ import type { Context } from '../directive.ts'
 
 /** Accepted outside of all blocks, without effect. */
 const noticedInMain = words(`
-  daemon debug_points env events load_module lock_file master_process pcre_jit ssl_engine thread_pool
+  daemon debug_points env events load_module lock_file master_process pcre_jit ssl_engine
+  ssl_object_cache_inheritable thread_pool
   timer_resolution user worker_cpu_affinity worker_priority worker_rlimit_core worker_rlimit_nofile
   working_directory
 `)
@@ -16,12 +17,12 @@ const noticedInMain = words(`
 const noticedInHttp = words(`
   aio aio_write client_body_buffer_size client_body_in_single_buffer client_body_temp_path
   connection_pool_size directio directio_alignment disable_symlinks error_log etag grpc_socket_keepalive
-  grpc_ssl_certificate_cache gzip gzip_* http2_body_preread_size http2_chunk_size http2_idle_timeout
+  grpc_ssl_certificate_cache gzip gzip_* http3 http3_* http2_body_preread_size http2_chunk_size http2_idle_timeout
   http2_max_concurrent_pushes http2_max_field_size http2_max_header_size http2_max_requests http2_pool_size
   http2_push http2_push_preload http2_recv_buffer_size http2_recv_timeout http2_streams_index_size
   if_modified_since index keepalive_disable lingering_* log_not_found log_subrequest map_hash_* max_ranges
   msie_padding msie_refresh open_file_cache open_file_cache_* open_log_file_cache output_buffers
-  postpone_output proxy_headers_hash_* proxy_max_temp_file_size proxy_send_lowat proxy_socket_keepalive proxy_ssl_certificate_cache
+  postpone_output quic_* proxy_headers_hash_* proxy_max_temp_file_size proxy_send_lowat proxy_socket_keepalive proxy_ssl_certificate_cache
   proxy_temp_* read_ahead request_pool_size rewrite_log root send_lowat sendfile
   sendfile_max_chunk server_names_hash_* ssl_buffer_size ssl_certificate_cache ssl_certificate_compression
   ssl_early_data ssl_stapling ssl_stapling_* subrequest_output_buffer_size tcp_nodelay tcp_nopush types
@@ -30,7 +31,7 @@ const noticedInHttp = words(`
 
 /** The same in `stream` and below. */
 const noticedInStream = words(`
-  error_log map_hash_* proxy_socket_keepalive proxy_ssl_certificate_cache server_names_hash_*
+  error_log map_hash_* open_log_file_cache proxy_socket_keepalive proxy_ssl_certificate_cache server_names_hash_*
   ssl_certificate_cache ssl_certificate_compression ssl_stapling ssl_stapling_* tcp_nodelay variables_hash_*
 `)
 
@@ -38,10 +39,10 @@ const noticedInStream = words(`
 const later = words(`
   absolute_redirect acme acme_* add_trailer api_config_files auth_request_set bind_conn
   chunked_transfer_encoding client geo grpc_allow_upstream grpc_bind grpc_bind_dynamic
-  grpc_ignore_headers grpc_ssl_conf_command grpc_ssl_key_log http3 http3_* internal keepalive_min_timeout
+  grpc_ignore_headers grpc_ssl_conf_command grpc_ssl_key_log internal keepalive_min_timeout
   max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_cookie_*
   proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_alpn proxy_ssl_conf_command
-  proxy_ssl_key_log proxy_ssl_ntls quic_* recursive_error_pages server_name_in_redirect split_clients
+  proxy_ssl_key_log proxy_ssl_ntls recursive_error_pages server_name_in_redirect split_clients
   ssl_conf_command ssl_ech_file ssl_encrypted_hello_key ssl_key_log ssl_ntls ssl_ocsp ssl_ocsp_cache
   ssl_ocsp_responder
 `)

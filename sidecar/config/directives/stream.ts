@@ -31,9 +31,8 @@ export const streamDirectives = [
     many: true,
     ignored: [
       ...['reuseport', 'so_keepalive', 'deferred', 'bind', 'rcvbuf', 'sndbuf', 'fastopen', 'setfib'],
-      ...['accept_filter', 'multipath'],
+      ...['accept_filter', 'multipath', 'default_server'],
     ],
-    later: ['default_server'],
     tidy({ ipv6only, ...value }) {
       const address = listenText(value.address)
       const unix = address.startsWith('unix:')

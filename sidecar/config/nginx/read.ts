@@ -38,7 +38,7 @@ export function readNodes(reading: Reading, nodes: readonly Node[], level: Level
       simple(node, place)
       reading.put(level, directive, place, (found) => fromWords(directive, args, found))
     } else if (!(node.name === 'daemon' && level.context === 'main' && args.join() === 'off')) {
-      reading.unknown(node.name, level.context, place)
+      reading.unknown(node.name, args, level.context, place)
     }
   }
 }

@@ -57,7 +57,7 @@ export class YamlFile {
     const step = findDirective(key, level.context)?.step || (key === 'if' && hasSteps(level.context))
     if (step) fail(place, `"${key}" directive is not allowed here, in YAML it stands in "rewrites"`)
     if (key === 'daemon' && isScalar(value) && (value.value === 'off' || value.value === false)) return
-    this.#reading.unknown(key, level.context, place)
+    this.#reading.unknown(key, wordsOf(value), level.context, place)
   }
 
   #block(block: Block, value: Item, level: Level, place: Place, depth: number): void {
@@ -207,6 +207,13 @@ function labelWords(block: Block, key: string): string[] {
   if (block.inside === 'map') return ['', key]
   const modified = block.inside === 'location' ? /^(=|\^~|~\*|~) (.*)$/s.exec(key) : null
   return modified ? [modified[1]!, modified[2]!] : [key]
+}
+
+/** The arguments of a directive that the table has not. */
+function wordsOf(value: Item): string[] {
+  if (isSeq(value)) return value.items.flatMap((item) => wordsOf(item as Item))
+  if (!isScalar(value) || value.value === null) return []
+  return [value.value === true ? 'on' : value.value === false ? 'off' : `${value.value}`]
 }
 
 function hasSteps(context: Context): boolean {
