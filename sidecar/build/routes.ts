@@ -231,6 +231,7 @@ class RoutesBuilder {
       location: key,
       settings: this.#settings.build(level.settings, zonesOf(level), redirect, wayOf(pass)),
       content,
+      internal: block.internal !== undefined,
       // An `if` without a proxy_pass does what the location does, under its own settings.
       script: this.#scripts.location(block.rewrites ?? [], (inside) => {
         const own = passOf(inside)

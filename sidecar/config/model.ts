@@ -238,6 +238,8 @@ export interface Listen {
  * `locationKey` in address.ts takes it apart.
  */
 export interface LocationBlock extends Settings {
+  /** Nobody comes to it from outside. */
+  readonly internal?: true
   /** As written; see `proxyAddress` in address.ts. A host that is no group stands for a group of its own. */
   readonly proxy_pass?: string
   /** `grpc://` or `grpcs://` and an address, or an address alone; never together with `proxy_pass`. */

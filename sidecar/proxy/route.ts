@@ -164,6 +164,8 @@ export interface Route {
   readonly location: string
   readonly settings: Settings
   readonly content: Content
+  /** Whether nobody comes to it from outside, by `error_page` and `rewrite` alone. */
+  readonly internal?: boolean
   /** Undefined where the level has none of set, if, rewrite, return. */
   readonly script: ((call: Call) => Step) | undefined
 }

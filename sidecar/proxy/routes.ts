@@ -232,6 +232,7 @@ export function follow(
 function locate(server: VirtualServer, call: Call): Decision {
   const found = server.locations.find(call.uri, call)
   if (!found) return settled(server.route)
+  if (found.value.internal && !call.rewritten) return respond(found.value, 404, {})
   if (found.kind === 'slash') {
     const location = escapeUri(found.path) + (call.args === '' ? '' : `?${call.args}`)
     return respond(found.value, 301, { location })

@@ -15,6 +15,14 @@ export const responseDirectives = [
     args: Type.Union([flag, Type.Literal('build')]),
   }),
   directive({
+    name: 'internal',
+    in: ['location'],
+    doc: 'Nobody comes to the location from outside, by `error_page` and `rewrite` alone: a client gets 404.',
+    args: Type.Object({}),
+    words: [],
+    tidy: () => true,
+  }),
+  directive({
     name: 'default_type',
     in: location,
     doc: 'Type of what `return` answers.',

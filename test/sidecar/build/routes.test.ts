@@ -244,6 +244,24 @@ test('error pages lead to other locations, by path and by name', () => {
   assert.equal(at.told('/b/x%2Fy?z'), '@fallback fallback /b/x%2Fy?z')
 })
 
+test('an internal location is reached by error pages and rewrites, and is not there for clients', () => {
+  const at = site(
+    {
+      '/': { rewrites: [{ return: { code: 503 } }] },
+      '= /sorry': { internal: true, rewrites: [{ return: { code: 200, text: 'sorry' } }] },
+      '/inside/': { internal: true, proxy_pass: 'http://app' },
+      '/outside': { rewrites: [{ rewrite: { regex: '^', replacement: '/inside/x', flag: 'last' } }] },
+      '@named': { internal: true, proxy_pass: 'http://app' },
+      '/named': { rewrites: [{ return: { code: 404 } }], error_page: [{ codes: [404], uri: '@named' }] },
+    },
+    { error_page: [{ codes: [503], uri: '/sorry' }] },
+  )
+  assert.equal(at.told('/x'), '503 sorry')
+  assert.equal(at.told('/outside'), '/inside/ app /inside/x')
+  assert.equal(at.told('/named'), '@named app /named')
+  for (const path of ['/sorry', '/inside/x', '/inside']) assert.equal(at.told(path), '404', path)
+})
+
 test('a variable in proxy_pass names a group at each request', () => {
   const at = site({ '/': { proxy_pass: 'http://$arg_g' } })
   assert.equal(at.told('/x?g=blue'), '/ blue /x?g=blue')
