@@ -24,6 +24,8 @@ export interface ProxiedAddresses {
   readonly port: string
   readonly serverAddr: string
   readonly serverPort: string
+  /** What follows the addresses in a header of version 2, as it came; undefined for nothing. */
+  readonly more?: Buffer
 }
 
 /**

@@ -4,6 +4,7 @@ import { attemptVariables } from './variables/attempts.ts'
 import { orcaPrefixed, orcaVariables } from './variables/orca.ts'
 import { computed, type Own } from './variables/own.ts'
 import { prefixed } from './variables/prefixed.ts'
+import { tlvRead } from './variables/proxy-protocol.ts'
 import { requestVariables } from './variables/request.ts'
 import { splitText } from './variables/split.ts'
 import { streamVariables } from './variables/stream.ts'
@@ -45,6 +46,7 @@ export class Variables {
         : [requestVariables, tlsVariables, attemptVariables, orcaVariables, traceVariables]
     for (const list of known) for (const [name, read] of list) this.#defined.set(name, read)
     this.#prefixed = new Map(kind === 'stream' ? [] : [...prefixed, ...orcaPrefixed])
+    this.#prefixed.set('proxy_protocol_tlv_', tlvRead)
   }
 
   /** @param name without the dollar sign */

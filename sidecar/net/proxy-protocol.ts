@@ -77,15 +77,15 @@ function readBinary(bytes: Buffer): ProxyHeader | ProxyFault | undefined {
   if (length < 16 + 2 * size + 4) return { fault: 'broken header' }
   const text = (at: number) => addressText(bytes.subarray(at, at + size))
   const ports = 16 + 2 * size
-  return {
-    addresses: addressesOf(
-      text(16),
-      bytes.readUInt16BE(ports),
-      text(16 + size),
-      bytes.readUInt16BE(ports + 2),
-    ),
-    length,
-  }
+  const addresses = addressesOf(
+    text(16),
+    bytes.readUInt16BE(ports),
+    text(16 + size),
+    bytes.readUInt16BE(ports + 2),
+  )
+  // A copy: what it was read from may be large.
+  const more = Buffer.from(bytes.subarray(ports + 4, length))
+  return { addresses: more.length > 0 ? { ...addresses, more } : addresses, length }
 }
 
 function nibbles(byte: number): [number, number] {

@@ -62,12 +62,18 @@ test('what is no header is refused as soon as it shows', () => {
   assert.deepEqual(read(`${signature}\x21\x11\xff\xff`), { fault: 'header too long' })
 })
 
-test('what is appended to the addresses of version 2 is passed over', () => {
+test('what is appended to the addresses of version 2 is kept as it is', () => {
   const header = proxyHeader('v2', ends('192.0.2.1', '198.51.100.2'))
   header[15] = 12 + 7
   const found = readProxyHeader(Buffer.concat([header, Buffer.from('\x01\x00\x04spdyrest')]))
   assert.deepEqual(found, {
-    addresses: { addr: '192.0.2.1', port: '4711', serverAddr: '198.51.100.2', serverPort: '80' },
+    addresses: {
+      addr: '192.0.2.1',
+      port: '4711',
+      serverAddr: '198.51.100.2',
+      serverPort: '80',
+      more: Buffer.from('\x01\x00\x04spdy'),
+    },
     length: 28 + 7,
   })
 })

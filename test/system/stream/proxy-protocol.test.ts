@@ -16,7 +16,8 @@ before(async () => {
     error_log stderr info;
     stream {
       log_format own '$server_port $status $remote_addr:$remote_port $realip_remote_addr '
-        '[$proxy_protocol_addr:$proxy_protocol_port $proxy_protocol_server_addr:$proxy_protocol_server_port] $bytes_received';
+        '[$proxy_protocol_addr:$proxy_protocol_port $proxy_protocol_server_addr:$proxy_protocol_server_port] $bytes_received '
+        '$proxy_protocol_tlv_0xEA,$proxy_protocol_tlv_ssl_cn,$proxy_protocol_tlv_ssl_verify';
       access_log /dev/stdout own;
       proxy_protocol_timeout 200ms;
       server { listen 127.0.0.1:PORT proxy_protocol; proxy_pass ${peer.address}; }
@@ -66,6 +67,18 @@ test('a PROXY header is taken off, and the rest passes as it is', async () => {
     const line = sidecar.stdout.trim().split('\n').at(-1)!
     assert.match(line, new RegExp(`^${port} 200 127\\.0\\.0\\.1:\\d+ 127\\.0\\.0\\.1 \\[192`))
   }
+})
+
+test('what a header of version 2 says besides is told too', async () => {
+  const tlv = (type: number, value: Buffer | string) =>
+    Buffer.concat([Buffer.from([type, 0, value.length]), Buffer.from(value)])
+  const ssl = tlv(0x20, Buffer.concat([Buffer.from([1, 0, 0, 0, 18]), tlv(0x21, 'TLSv1.3'), tlv(0x22, 'me')]))
+  const header = Buffer.concat([proxyHeader('v2', from), tlv(0x04, '\0\0'), tlv(0xea, 'vpce-1'), ssl])
+  header.writeUInt16BE(header.length - 16, 14)
+  const { client, at } = await joined('PORT', header, 'hello')
+  assert.equal(`${await at.inbox.take(5)}`, 'hello')
+  client.end()
+  await logged('[192.0.2.1:4711 198.51.100.2:443] 5 vpce-1,me,18\n')
 })
 
 test('it is the client’s address where its writer is trusted, and peers are told so', async () => {
