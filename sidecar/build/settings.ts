@@ -73,6 +73,10 @@ export class SettingsBuilder {
     const peer = grpc ? twins(find) : find
     const http2Peer = grpc || peer('proxy_http_version') === '2'
     const { compile } = this.#texts
+    const redirectStyle = {
+      absolute: find('absolute_redirect') ?? true,
+      port: find('port_in_redirect') ?? true,
+    }
     const d = defaultSettings
     const setHeaders = (peer('proxy_set_header') ?? []).map(({ name, value }) => ({
       name,
@@ -114,7 +118,10 @@ export class SettingsBuilder {
       setHeaderNames: new Set(setHeaders.map(({ lower }) => lower)),
       closePeer: peer('proxy_http_version') === '1.0',
       hideHeaders: hidden(peer),
-      redirect: compileRedirect(this.#redirects(peer('proxy_redirect') ?? ['default'], defaultRedirect)),
+      redirect: compileRedirect(
+        this.#redirects(peer('proxy_redirect') ?? ['default'], defaultRedirect),
+        redirectStyle,
+      ),
       addHeaders: (find('add_header') ?? []).map(({ name, value, always }) => ({
         name,
         lower: name.toLowerCase(),
@@ -128,6 +135,7 @@ export class SettingsBuilder {
       passLoadReport: find('load_report') === 'pass',
       defaultType: bytes(find('default_type') ?? d.defaultType),
       serverText: this.#serverText(find('server_tokens')),
+      redirectStyle,
       realIp: this.#realIp(find),
     }
   }

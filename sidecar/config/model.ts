@@ -61,6 +61,8 @@ export interface Settings extends TlsPeerSettings, GrpcSettings, Resolving {
   readonly reset_timedout_connection?: boolean
   /** `build` shows the version and the build's name. */
   readonly server_tokens?: boolean | 'build'
+  readonly absolute_redirect?: boolean
+  readonly port_in_redirect?: boolean
   readonly default_type?: string
 
   readonly proxy_set_header?: readonly { readonly name: string; readonly value: string }[]

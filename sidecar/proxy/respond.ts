@@ -1,7 +1,7 @@
 import type { Call } from '../../feedback/call.ts'
 import { withOwnHeaders } from './answer-headers.ts'
 import { builtinPage, statusPhrase } from './builtin-pages.ts'
-import { absoluteUrl } from './redirect.ts'
+import { locationUrl } from './redirect.ts'
 import type { ErrorPage, Settings } from './route.ts'
 import { fitForLine, splitArgs } from './uri.ts'
 
@@ -128,7 +128,7 @@ function response(
   }
   const { location } = content
   if (location !== undefined && location !== '') {
-    headers.push('Location', fitForLine(location.startsWith('/') ? absoluteUrl(call, location) : location))
+    headers.push('Location', fitForLine(locationUrl(call, location, settings.redirectStyle)))
   }
   if (content.headers) headers.push(...content.headers)
   return {

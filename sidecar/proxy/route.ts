@@ -3,6 +3,7 @@ import type { RetryPolicy } from '../../feedback/policy.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { PeerEngine } from '../tls/peer-engine.ts'
 import type { PeerGroup } from './pools.ts'
+import type { RedirectStyle } from './redirect.ts'
 
 /** A text with variables, compiled. */
 export type Text = (call: Call) => string
@@ -128,6 +129,7 @@ export interface Settings {
   readonly defaultType: string
   /** `Server` of responses, and the name at the foot of pages. */
   readonly serverText: string
+  readonly redirectStyle: RedirectStyle
   /** Takes the client's address from a trusted header; undefined where nobody is trusted. */
   readonly realIp: ((call: Call) => void) | undefined
 }

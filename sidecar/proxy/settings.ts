@@ -1,3 +1,4 @@
+import { usualStyle } from './redirect.ts'
 import type { Settings } from './route.ts'
 
 /** Fields of a peer's answer that are not passed on, since the proxy speaks for itself or is meant by them (nginx's list). */
@@ -62,5 +63,6 @@ export const defaultSettings: Settings = {
   passLoadReport: false,
   defaultType: 'text/plain',
   serverText: 'evenkeel',
+  redirectStyle: usualStyle,
   realIp: undefined,
 }

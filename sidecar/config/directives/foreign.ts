@@ -37,10 +37,10 @@ const noticedInStream = words(`
 
 /** Refused by name for now. */
 const later = words(`
-  absolute_redirect acme acme_* add_trailer api_config_files auth_request_set bind_conn
+  acme acme_* add_trailer api_config_files auth_request_set bind_conn
   chunked_transfer_encoding client geo grpc_allow_upstream grpc_bind grpc_bind_dynamic
   grpc_ignore_headers grpc_ssl_conf_command grpc_ssl_key_log keepalive_min_timeout
-  max_headers port_in_redirect proxy_allow_upstream proxy_bind proxy_cookie_*
+  max_headers proxy_allow_upstream proxy_bind proxy_cookie_*
   proxy_force_ranges proxy_ignore_headers proxy_pass_trailers proxy_ssl_alpn proxy_ssl_conf_command
   proxy_ssl_key_log proxy_ssl_ntls recursive_error_pages server_name_in_redirect split_clients
   ssl_conf_command ssl_ech_file ssl_encrypted_hello_key ssl_key_log ssl_ntls ssl_ocsp ssl_ocsp_cache

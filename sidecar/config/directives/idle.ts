@@ -10,10 +10,10 @@ const off = `
   mirror proxy_bind proxy_cache proxy_cookie_domain proxy_cookie_flags proxy_cookie_path proxy_force_ranges
   proxy_store random_index recursive_error_pages server_name_in_redirect ssi ssl_ntls ssl_ocsp userid
 `
-const on = 'absolute_redirect chunked_transfer_encoding port_in_redirect'
+const on = 'chunked_transfer_encoding'
 const zero = 'limit_rate proxy_download_rate proxy_limit_rate proxy_upload_rate'
-/** They say when something is not to be cached, or when one of several checks is enough; there are neither. */
-const anything = 'limit_rate_after proxy_cache_bypass proxy_no_cache satisfy'
+/** They say more of what there is not: when not to cache, how many of the checks have to pass. */
+const anything = 'charset_types limit_rate_after proxy_cache_bypass proxy_no_cache satisfy'
 
 /** `X-Accel-Buffering` alone of those that can be named is heeded here. */
 const unheeded =

@@ -15,6 +15,20 @@ export const responseDirectives = [
     args: Type.Union([flag, Type.Literal('build')]),
   }),
   directive({
+    name: 'absolute_redirect',
+    in: location,
+    doc: 'Whether a redirect to a path here is told with scheme, host and port, or as the path alone.',
+    default: 'on',
+    args: flag,
+  }),
+  directive({
+    name: 'port_in_redirect',
+    in: location,
+    doc: 'Whether such a redirect says the port that the client has connected to, where it is not the usual one.',
+    default: 'on',
+    args: flag,
+  }),
+  directive({
     name: 'internal',
     in: ['location'],
     doc: 'Nobody comes to the location from outside, by `error_page` and `rewrite` alone: a client gets 404.',

@@ -46,11 +46,11 @@ class Site {
   }
 
   /** What becomes of a request, and the call. */
-  ask(target: string, fields: { host?: string; headers?: string[]; method?: string } = {}) {
+  ask(target: string, fields: { host?: string; headers?: string[]; method?: string; port?: string } = {}) {
     const call = new Call()
     call.target = target
     call.method = fields.method ?? 'GET'
-    call.serverPort = '80'
+    call.serverPort = fields.port ?? '80'
     call.remoteAddr = call.realipRemoteAddr = '127.0.0.1'
     call.rawHeaders = ['Host', fields.host ?? 'one.example', ...(fields.headers ?? [])]
     const { server, refusal } = this.router.admit('*:80', call)
@@ -242,6 +242,24 @@ test('error pages lead to other locations, by path and by name', () => {
   )
   assert.equal(at.told('/a/x'), '503 sorry /a/x')
   assert.equal(at.told('/b/x%2Fy?z'), '@fallback fallback /b/x%2Fy?z')
+})
+
+test('a redirect is told as absolute_redirect and port_in_redirect say, for locations and for all', () => {
+  const moved = { rewrites: [{ return: { code: 301, text: '/there' } }] }
+  const at = site(
+    {
+      '/a': moved,
+      '/b': { ...moved, absolute_redirect: false },
+      '/c/': { proxy_pass: 'http://app', absolute_redirect: false },
+      '/d': { ...moved, port_in_redirect: true },
+    },
+    { port_in_redirect: false },
+  )
+  const port = { port: '8080' }
+  assert.equal(at.told('/a', port), '301 http://one.example/there')
+  assert.equal(at.told('/b', port), '301 /there')
+  assert.equal(at.told('/c', port), '301 /c/')
+  assert.equal(at.told('/d', port), '301 http://one.example:8080/there')
 })
 
 test('an internal location is reached by error pages and rewrites, and is not there for clients', () => {

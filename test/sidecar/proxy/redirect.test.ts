@@ -67,3 +67,13 @@ test('the port of an absolute URL is left out where it is the usual one', () => 
   )
   assert.equal(absoluteUrl(callFor('/', { ...client, host: '' }), '/x'), 'http://127.0.0.1:8080/x')
 })
+
+test('a redirect to a path here says no port, or stays a path, where that is asked for', () => {
+  const to = (path: string, absolute: boolean, port: boolean) => {
+    const redirect = compileRedirect([prefix('http://backend/', path)], { absolute, port })
+    return redirect?.(callFor('/', client), 'location', 'http://backend/x')
+  }
+  assert.equal(to('/a/', true, false), 'http://front.example/a/x')
+  assert.equal(to('/a/', false, true), '/a/x')
+  assert.equal(to('https://b/', false, false), 'https://b/x')
+})
