@@ -33,17 +33,17 @@ export function fromWords(directive: Directive, words: readonly string[], found:
   if (directive.split && !literal) return fromParts(directive, directive.split(words), found)
   const object = objectShape(directive)
   if (object && !literal) return fromParts(directive, partsOf(directive, object, words), found)
+  if (words.length === 0) throw new Fault(wrongCount(directive))
+  const ignored = words.filter((word) => directive.ignored?.includes(word))
+  const heeded = words.filter((word) => !ignored.includes(word))
+  found.ignored.push(...ignored)
   if (shape.type === 'array') {
-    if (words.length === 0) throw new Fault(wrongCount(directive))
-    const ignored = words.filter((word) => directive.ignored?.includes(word))
-    found.ignored.push(...ignored)
-    const items = words
-      .filter((word) => !ignored.includes(word))
-      .map((word) => scalar(directive, shape.items!, word))
+    const items = heeded.map((word) => scalar(directive, shape.items!, word))
     return tidied(directive, shape.items!.enum ? distinct(items, found) : items)
   }
-  if (words.length !== 1) throw new Fault(wrongCount(directive))
-  return tidied(directive, scalar(directive, shape, words[0]!))
+  if (heeded.length > 1 && directive.stray) throw new Fault(directive.stray(heeded.slice(1).join(' ')))
+  if (heeded.length !== 1) throw new Fault(wrongCount(directive))
+  return tidied(directive, scalar(directive, shape, heeded[0]!))
 }
 
 /**
@@ -179,9 +179,10 @@ function argument(directive: Directive, shape: Shape, name: string, part: Part, 
   const value = readScalar(shape, part)
   if (value !== undefined) return value
   if (isVariable(shape)) throw new Fault(`variable expected as the "${name}" argument`)
-  // A pattern alone tells people little.
-  const { pattern, description } = shape
-  const rule = pattern === undefined || description === undefined ? '' : `, it must be ${description}`
+  // A pattern alone tells people little, and so does the one word that may stand.
+  const { pattern, const: only, description } = shape
+  const ruled = (pattern !== undefined || only !== undefined) && description !== undefined
+  const rule = ruled ? `, it must be ${description}` : ''
   throw new Fault(`invalid parameter "${token}"${rule}`)
 }
 

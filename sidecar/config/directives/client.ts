@@ -3,7 +3,8 @@ import { Type } from '../../../feedback/schema-type.ts'
 import { type Context, directive } from '../directive.ts'
 import { checkPattern, Fault } from '../fault.ts'
 import { listenText } from '../listen-range.ts'
-import { fieldName, flag, integer, line, size, time, word } from '../schema.ts'
+import { fieldName, flag, integer, line, size, time } from '../schema.ts'
+import { ipv6only } from './ipv6only.ts'
 
 const server: readonly Context[] = ['http', 'server']
 const location: readonly Context[] = ['http', 'server', 'location']
@@ -22,8 +23,7 @@ export const clientDirectives = [
       http2: Type.Optional(flag),
       proxy_protocol: Type.Optional(flag),
       backlog: Type.Optional(integer(1, 65_535)),
-      // IPv6 listeners never take IPv4, so `on` says nothing new and `off` cannot be obeyed.
-      ipv6only: Type.Optional(word('on')),
+      ipv6only: Type.Optional(ipv6only),
     }),
     words: ['address'],
     many: true,
@@ -51,7 +51,9 @@ export const clientDirectives = [
     in: ['server', 'location', 'stream server'],
     doc: 'Name under which the requests or sessions of this place are counted in the status tree.',
     args: Type.String({ pattern: '^[^$\\s]+$' }),
-    wrong: (name) => `"status_zone" of "${name}" is not supported yet`,
+    wrong: (name) => `"status_zone" of "${name}" is not supported yet, give it a fixed name`,
+    stray: (word) =>
+      `"${word.replace(/=.*/s, '')}" parameter of "status_zone" is not supported yet, give it a fixed name`,
   }),
   directive({
     name: 'client_header_timeout',

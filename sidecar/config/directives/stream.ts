@@ -5,6 +5,7 @@ import { Fault } from '../fault.ts'
 import { listenText } from '../listen-range.ts'
 import { flag, integer, line, size, text, time, word } from '../schema.ts'
 import { dropArgs } from './connection-drop.ts'
+import { ipv6only } from './ipv6only.ts'
 import { budgetArgs, triesArgs, tryingTimeArgs } from './next-upstream.ts'
 
 const levels: readonly Context[] = ['stream', 'stream server']
@@ -24,8 +25,7 @@ export const streamDirectives = [
       ssl: Type.Optional(flag),
       proxy_protocol: Type.Optional(flag),
       backlog: Type.Optional(integer(1, 65_535)),
-      // IPv6 listeners never take IPv4, so `on` says nothing new and `off` cannot be obeyed.
-      ipv6only: Type.Optional(word('on')),
+      ipv6only: Type.Optional(ipv6only),
     }),
     words: ['address'],
     many: true,

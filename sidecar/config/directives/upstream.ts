@@ -44,6 +44,8 @@ const groupDirectives = [
     doc: 'Idle connections to keep, a group and thread; 0 switches that off.',
     default: '32',
     args: integer(0),
+    // Connections are shared by locations that speak alike with peers, whatever it says.
+    ignored: ['local'],
     wrong: (number) => `invalid value "${number}" in "keepalive" directive`,
   }),
   directive({

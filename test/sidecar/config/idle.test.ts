@@ -68,3 +68,19 @@ test('a server of stream may be the default one of its address, having it to its
   const { notices } = loadText(session('').replace(':1;', ':1 default_server;'), 'a', 'nginx')
   assert.match(notices.join(), /^"default_server" parameter of "listen" directive has no effect here/)
 })
+
+test('what cannot be obeyed is refused with what can', () => {
+  const zone = (line: string) => refusal(`http { server { ${line} } }`)
+  const fixed = /is not supported yet, give it a fixed name$/
+  assert.match(zone('status_zone $host;'), fixed)
+  assert.match(zone('status_zone $host zone=a:5;'), /^a\.conf:1: "zone" parameter of "status_zone" is not/)
+  assert.match(zone('status_zone $host zone=a:5;'), fixed)
+  assert.match(zone('status_zone;'), /invalid number of arguments in "status_zone" directive/)
+})
+
+test('idle connections may be said to be kept for locations apart', () => {
+  const { model, notices } = loadText('http { upstream a { server b; keepalive 8 local; } }', 'a', 'nginx')
+  assert.equal(model.http?.upstreams?.['a']?.keepalive, 8)
+  assert.match(notices.join(), /^"local" parameter of "keepalive" directive has no effect here/)
+  assert.match(refusal('http { upstream a { keepalive 8 9; } }'), /invalid number of arguments/)
+})
