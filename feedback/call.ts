@@ -107,6 +107,8 @@ export class Call {
   proxyPort = ''
   /** Whether TLS is spoken with the peers there. */
   proxySecure = false
+  /** Whether `grpc_pass` sends it there. */
+  proxyGrpc = false
   /** Request target that the peers get, as `proxy_pass` and `rewrite` have made it; empty until then. */
   proxyTarget = ''
   /** Name of the group that was last asked; empty before the first pick. */

@@ -60,6 +60,7 @@ export async function forward(exchange: Exchange, pass: ProxyPass, env: ForwardE
   call.proxyHost = target.host
   call.proxyPort = target.port
   call.proxySecure = target.secure ?? false
+  call.proxyGrpc = settings.grpc
   let { group, failure } = target
   if (target.pending !== undefined) {
     const found = await lookedUp(exchange, target.pending)

@@ -125,15 +125,20 @@ function context(call: Call, attempt: Attempt): string {
     return sessionContext(call, attempt) + trackNote(attempt.peer?.options.track ?? call.track)
   }
   const request = `${call.originalMethod ?? call.method} ${call.target} HTTP/${call.httpVersion}`
-  const peer = attempt.peer?.address.kind === 'unix' ? `${attempt.address}:` : attempt.address
   let text = `, client: ${escapeText(call.remoteAddr)}, server: ${escapeText(call.serverName)}`
-  const sent = escapeText(call.proxyTarget || call.target)
-  text += `, request: "${escapeText(request)}", upstream: "${call.proxySecure ? 'https' : 'http'}://${peer}${sent}"`
+  text += `, request: "${escapeText(request)}", upstream: "${sentTo(call, attempt)}"`
   const host = call.header('host')
   if (host !== undefined) text += `, host: "${escapeText(host)}"`
   const referrer = call.header('referer')
   if (referrer !== undefined) text += `, referrer: "${escapeText(referrer)}"`
   return text + trackNote(attempt.peer?.options.track ?? call.track)
+}
+
+/** nginx has the peer alone of calls of gRPC, and the target with others. */
+function sentTo({ proxyGrpc, proxySecure, proxyTarget, target }: Call, { address, peer }: Attempt): string {
+  const scheme = `${proxyGrpc ? 'grpc' : 'http'}${proxySecure ? 's' : ''}`
+  const colon = peer?.address.kind === 'unix' && !proxyGrpc ? ':' : ''
+  return `${scheme}://${address}${colon}${proxyGrpc ? '' : escapeText(proxyTarget || target)}`
 }
 
 /** Names a track that is not the usual one. */

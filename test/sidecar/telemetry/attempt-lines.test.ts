@@ -50,6 +50,13 @@ test('the line of an attempt has the target that the peer got beside the one tha
   assert.ok(text.includes('request: "GET /a?b HTTP/1.1", upstream: "http://a/b/\\x22x?y", host:'), text)
 })
 
+test('the line of a call of gRPC has its scheme and its peer', () => {
+  const failed = attempt({ ending: 'error', reason: 'closed' })
+  const told = (fields: Partial<Call>) => describeAttempt(call({ proxyGrpc: true, ...fields }), failed)!.text
+  assert.match(told({}), /, upstream: "grpc:\/\/a", host/)
+  assert.match(told({ proxySecure: true }), /, upstream: "grpcs:\/\/a", host/)
+})
+
 /** How an attempt ended, and what nginx would say of it. */
 const table: readonly (readonly [Partial<Attempt>, string])[] = [
   [
