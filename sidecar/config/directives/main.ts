@@ -4,6 +4,7 @@ import { directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { logLevels } from '../model.ts'
 import { flag, integer, line, time, word } from '../schema.ts'
+import { logPath } from './file-path.ts'
 
 /** Directives of the process, outside of all blocks. */
 export const mainDirectives = [
@@ -75,6 +76,7 @@ export const mainDirectives = [
     words: ['path', 'level'],
     many: true,
     wrong: (level) => `invalid log level "${level}"`,
+    tidy: ({ path, ...more }) => ({ path: logPath('error_log', path), ...more }),
   }),
   directive({
     name: 'pid',

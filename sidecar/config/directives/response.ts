@@ -2,6 +2,7 @@ import { Type } from '../../../feedback/schema-type.ts'
 import { type Context, directive } from '../directive.ts'
 import { Fault } from '../fault.ts'
 import { fieldName, flag, integer, line, text, word } from '../schema.ts'
+import { logPath } from './file-path.ts'
 
 const location: readonly Context[] = ['http', 'server', 'location']
 
@@ -88,6 +89,7 @@ export const responseDirectives = [
     many: true,
     off: true,
     ignored: ['buffer', 'flush', 'gzip'],
+    tidy: ({ path, ...more }) => ({ path: logPath('access_log', path), ...more }),
   }),
   directive({
     name: 'log_format',

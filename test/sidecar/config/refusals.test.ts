@@ -84,3 +84,15 @@ test('idle connections may be said to be kept for locations apart', () => {
   assert.match(notices.join(), /^"local" parameter of "keepalive" directive has no effect here/)
   assert.match(refusal('http { upstream a { keepalive 8 9; } }'), /invalid number of arguments/)
 })
+
+test('logs go to files alone, and no file is made of what would be somewhere else', () => {
+  const syslog = /is not supported yet, log to a file, or to \/dev\/stdout or \/dev\/stderr$/
+  assert.match(refusal('http { access_log syslog:server=10.0.0.1 combined; }'), syslog)
+  assert.match(refusal('stream { access_log memory:1m; }'), syslog)
+  assert.match(refusal('error_log syslog:server=10.0.0.1,tag=a info;'), syslog)
+  assert.match(
+    refusal('http { access_log logs/$host.log combined; }'),
+    /variables in the path of "access_log"/,
+  )
+  assert.equal(refusal('http { access_log off; server { access_log /dev/stdout combined if=$args; } }'), '')
+})
