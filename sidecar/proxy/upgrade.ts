@@ -7,7 +7,7 @@ import type { ClientCounts } from '../../feedback/tally.ts'
 import { afterReading } from '../net/late.ts'
 import type { Try } from './attempt.ts'
 import type { Exchange } from './exchange.ts'
-import type { ForwardEnv } from './forward.ts'
+import type { ForwardEnv } from './forwarded.ts'
 import { ClientConnection } from './http1/client-connection.ts'
 import { peerLeft, type TryFailure } from './try-failure.ts'
 
