@@ -120,8 +120,10 @@ export class Router {
     if (!(tls instanceof ClientTls)) return 497
     const verify = server.tls?.verify ?? false
     if (verify === false) return undefined
-    // Whoever has named one server is not let in by what another one asks for.
-    if (call.host !== tls.serverName && listen.names.find(tls.serverName, new Call())) return 421
+    // Whoever has named one server is not let in by what another one asks for. Who names none (it called by address)
+    // was asked for what the default server asks for, be that one's name empty or not.
+    const named = tls.serverName
+    if (named !== '' && call.host !== named && listen.names.find(named, new Call())) return 421
     const policy = (server.tls?.engine ?? listen.default.tls?.engine)?.policy
     if (tls.engine.verify !== false && tls.engine.policy !== policy) return 421
     return certificateRefusal(tls, verify)

@@ -55,6 +55,13 @@ http {
     location / { return 200 "$ssl_protocol $ssl_cipher"; } }
   server { listen 127.0.0.1:PORT ssl; server_name new.test; ${shows(a)} ssl_protocols TLSv1.3; location / { return 200 $ssl_protocol; } }
   server {
+    listen 127.0.0.1:PORT4 ssl;
+    ${shows(a)}
+    ssl_client_certificate ${root.certFile};
+    ssl_verify_client on;
+    location / { return 200 "unnamed $ssl_client_verify"; }
+  }
+  server {
     listen 127.0.0.1:PORT ssl;
     server_name must.test;
     ${shows(a)}
@@ -258,6 +265,17 @@ test('whoever has named one server is not let in where another one asks for a ce
   assert.match(reply.text, /No required SSL certificate was sent/)
   using known = await dialTls(sidecar.port, { servername: 'may.test', cert: client.cert, key: client.key })
   assert.equal((await known.ask('/', { headers: { Host: 'must.test' } })).status, 421)
+})
+
+test('a server without a name lets in whoever has called it by its address, with a certificate', async () => {
+  const port = sidecar.ports['PORT4']!
+  const asking = { headers: { Host: `127.0.0.1:${port}` } }
+  using known = await dialTls(port, { cert: client.cert, key: client.key })
+  assert.equal((await known.ask('/', asking)).text, 'unnamed SUCCESS')
+  using unknown = await dialTls(port)
+  const reply = await unknown.ask('/', asking)
+  assert.equal(reply.status, 400)
+  assert.match(reply.text, /No required SSL certificate was sent/)
 })
 
 test('a request without a host is for the server that the handshake was for', async () => {
