@@ -67,7 +67,10 @@ export function parseArguments(words: readonly string[]): Invocation {
       mark(asked, word === '--help' ? 'h' : 'v')
       continue
     }
-    if (!word.startsWith('-') || word.startsWith('--')) throw new UsageError(`invalid option: "${word}"`)
+    if (!word.startsWith('-') || word.startsWith('--')) {
+      const named = /\.(?:conf|ya?ml|json)$/.test(word) ? `, a configuration is named by "-c ${word}"` : ''
+      throw new UsageError(`invalid option: "${word}"${named}`)
+    }
     for (let j = 1; j < word.length; j++) {
       const letter = word[j]!
       if (Object.hasOwn(wants, letter)) {

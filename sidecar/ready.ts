@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { FleetOptions } from '../feedback/fleet/options.ts'
 import { fleetOptions } from './build/fleet-options.ts'
-import { placed } from './build/place.ts'
+import { PartError, placed } from './build/place.ts'
 import type { Plan } from './build/plans.ts'
 import { type Basis, type Prepared, prepare, type Running } from './build/running.ts'
 import { type Loaded, load } from './config/load.ts'
@@ -70,10 +70,11 @@ export async function completed(
   }
   const prepared = await prepare(loaded, options, old, threads, membership).catch(misplaced)
   const fleet = await fleetOptions(model, source.prefix).catch(misplaced)
+  const token = readToken(loaded, source.prefix)
   const errorLogs = errorLogsOf(model, source)
   // A file that cannot be opened is a mistake that has to show before anything changes.
   for (const { path } of errorLogs) logFiles.open(path)
-  return { loaded, prepared, token: readToken(model, source.prefix), errorLogs, fleet }
+  return { loaded, prepared, token, errorLogs, fleet }
 }
 
 /** The files that a configuration was read from, with those that it names: what they say holds until they are read again. */
@@ -96,15 +97,17 @@ function errorLogsOf(model: Model, { prefix, errorLog }: Source): ErrorLogSpec[]
   return lines.map((line) => ({ ...line, path: pathOf(line.path, prefix) }))
 }
 
-function readToken({ admin_token_file: file }: Model, prefix: string): string | undefined {
+function readToken(loaded: Loaded, prefix: string): string | undefined {
+  const { admin_token_file: file } = loaded.model
   if (file === undefined) return undefined
   const path = pathOf(file, prefix)
+  const wrong = (text: string) => placed(new PartError(text, loaded.model, 'admin_token_file'), loaded)
   let text: string
   try {
     text = readFileSync(path, 'utf8').trim()
   } catch (error) {
-    throw new Error(`open() "${path}" failed (${failureText(error)})`)
+    throw wrong(`open() "${path}" failed (${failureText(error)})`)
   }
-  if (text === '') throw new Error(`admin token file "${path}" is empty`)
+  if (text === '') throw wrong(`admin token file "${path}" is empty`)
   return text
 }

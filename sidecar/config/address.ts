@@ -9,6 +9,8 @@ import { Fault } from './fault.ts'
  */
 export function serverAddress(text: string, defaultPort = 80): Address {
   if (/^unix:/i.test(text)) return unixAddress(text.slice(5), text)
+  const scheme = /^[a-z]+:\/\//i.exec(text)
+  if (scheme) throw new Fault(`invalid port in upstream "${text}", it is written without "${scheme[0]}"`)
   const { host, port } = hostAndPort(text, 'upstream')
   if (host === '') throw new Fault(`no host in upstream "${text}"`)
   if (port === 0) throw new Fault(`invalid port in upstream "${text}"`)

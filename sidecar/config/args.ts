@@ -155,7 +155,7 @@ function partsOf(directive: Directive, shape: Shape, words: readonly string[]): 
       parts[name] = value ?? true
     } else {
       const place = places.find((place) => !(place in parts))
-      if (place === undefined) throw new Fault(`invalid parameter "${written}"`)
+      if (place === undefined) throw new Fault(directive.stray?.(written) ?? `invalid parameter "${written}"`)
       parts[place] = written
     }
   }

@@ -46,6 +46,7 @@ test('the last of two values wins', () => {
 
 const refusals: [string[], string][] = [
   [['x'], 'invalid option: "x"'],
+  [['-t', 'own.conf'], 'invalid option: "own.conf", a configuration is named by "-c own.conf"'],
   [['-x'], 'invalid option: "x"'],
   [['-tx'], 'invalid option: "x"'],
   [['--helpless'], 'invalid option: "--helpless"'],

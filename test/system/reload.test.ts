@@ -355,7 +355,7 @@ test('a token is read at reload, and one that cannot be read changes nothing', a
   const ask = (token: string) => sidecar.askReload({ Authorization: `Bearer ${token}` })
   await sidecar.rewrite(text('admin_token_file token;'))
   sidecar.signal('SIGHUP')
-  await sidecar.logged(/\[emerg\] .*open\(\) ".*token" failed \(2: No such file or directory\)/)
+  await sidecar.logged(/\[emerg\] .*open\(\) ".*token" failed \(2: No such file or directory\) in .+:1$/m)
   writeFileSync(join(sidecar.folder, 'token'), 'open-sesame\n')
   await sidecar.reload()
   assert.equal((await ask('wrong')).status, 401)

@@ -32,7 +32,9 @@ export const clientDirectives = [
       ...['reuseport', 'so_keepalive', 'deferred', 'bind', 'rcvbuf', 'sndbuf', 'fastopen', 'setfib'],
       ...['accept_filter', 'multipath'],
     ],
-    later: ['http3', 'quic', 'udp', 'spdy'],
+    later: ['http3', 'quic', 'spdy'],
+    stray: (token) =>
+      `invalid parameter "${token}"${token === 'udp' ? ', datagrams are for servers of "stream"' : ''}`,
     tidy({ ipv6only, ...value }) {
       return { ...value, address: listenText(value.address) }
     },

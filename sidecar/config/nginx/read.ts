@@ -2,6 +2,7 @@ import { fromParts, fromWords, nothingFound, wrongCount } from '../args.ts'
 import type { Block } from '../directive.ts'
 import { templateMetric } from '../directives/blocks.ts'
 import { condition, findBlock, findDirective } from '../directives.ts'
+import { ConfigError } from '../error.ts'
 import { Fault } from '../fault.ts'
 import { fail, type Place } from '../place.ts'
 import type { Draft, Level, Reading } from '../reading.ts'
@@ -36,7 +37,11 @@ export function readNodes(reading: Reading, nodes: readonly Node[], level: Level
       readIf(reading, { ...node, args }, level, place, include)
     } else if (directive) {
       simple(node, place)
-      reading.put(level, directive, place, (found) => fromWords(directive, args, found))
+      try {
+        reading.put(level, directive, place, (found) => fromWords(directive, args, found))
+      } catch (error) {
+        throw swallowed(error, node, level)
+      }
     } else if (!(node.name === 'daemon' && level.context === 'main' && args.join() === 'off')) {
       reading.unknown(node.name, args, level.context, place)
     }
@@ -101,6 +106,13 @@ function readMapLine(reading: Reading, map: Draft, words: readonly string[], pla
     if (map['default'] !== undefined) fail(place, 'duplicate default map parameter')
     map['default'] = value
   }
+}
+
+/** Adds to a mistake in a directive that the next one was read as part of it, where that is so. */
+function swallowed(error: unknown, { fresh }: Node, { context }: Level): unknown {
+  const next = fresh.find((word) => findDirective(word, context) ?? findBlock(word, context))
+  if (!(error instanceof ConfigError) || next === undefined) return error
+  return new ConfigError(error.file, error.line, `${error.text}, a ";" is missing before "${next}"`)
 }
 
 function simple(node: Node, place: Place): void {

@@ -33,6 +33,8 @@ export class YamlDocument {
   readonly #text: (raw: string, place: Place) => string
   readonly #lines = new LineCounter()
   readonly #document
+  /** The key that each value stands below, for messages. */
+  readonly #keys = new WeakMap<Node, string>()
   #aliases = 0
 
   /**
@@ -57,11 +59,14 @@ export class YamlDocument {
   pairs(node: Item): Pair[] {
     const map = this.resolve(node)
     if (isEmpty(map)) return []
-    if (!isMap(map)) fail(this.place(map), 'a mapping is expected')
+    if (!isMap(map)) fail(this.place(map), `a mapping is expected${this.#below(map!)}`)
     return map.items.map((pair) => {
       const key = this.resolve(pair.key)
       const place = this.place(key)
-      return { key: this.scalar(key, place), value: this.resolve(pair.value), place }
+      const name = this.scalar(key, place)
+      const value = this.resolve(pair.value)
+      if (value !== null) this.#keys.set(value, name)
+      return { key: name, value, place }
     })
   }
 
@@ -69,7 +74,19 @@ export class YamlDocument {
   items(node: Item): Item[] {
     const list = this.resolve(node)
     if (isEmpty(list)) return []
-    return isSeq(list) ? list.items.map((item) => this.resolve(item)) : [list]
+    if (!isSeq(list)) return [list]
+    const key = this.#keys.get(list)
+    return list.items.map((item) => {
+      const node = this.resolve(item)
+      if (node !== null && key !== undefined) this.#keys.set(node, key)
+      return node
+    })
+  }
+
+  #below(node: Node): string {
+    const key = this.#keys.get(node)
+    if (key !== undefined) return ` below "${key}"`
+    return isScalar(node) ? ': the syntax of nginx is for files that are called *.conf' : ''
   }
 
   /** The text of a scalar as written, so that `1.10` and `0010` stay what they are. */
