@@ -7,9 +7,15 @@ import { judgesTimes } from './test-order.ts'
 /** The long runs that have scripts of their own, in small. */
 const longRuns = /^test\/(?:bench|fuzz|soak)\//
 
-/** Whether a file needs more than Node, as programs of others or a browser or a machine at rest, or is a long run in small. */
+/** Tests that have the program under load for as long as they last. */
+const loads = /^test\/system\/(?:churn|discovery-load|mixture|cases\/(?:queue-herd|shadow))\./
+
+/**
+ * Whether a file needs more than Node, as programs of others or a browser or a machine at rest, is a long run in small, or
+ * puts the program under load.
+ */
 export function isIntegration(file: string): boolean {
-  return longRuns.test(file) || judgesTimes(file) || neededBy([file]).length > 0
+  return longRuns.test(file) || loads.test(file) || judgesTimes(file) || neededBy([file]).length > 0
 }
 
 /**

@@ -21,6 +21,7 @@ test('what needs more than Node is with the others of that kind, and so is what 
     'probes/bullmq',
     'soak/soak',
     'system/scrape',
+    'system/churn',
   ]) {
     assert.ok(integration.includes(`test/${file}.test.ts`), file)
   }
