@@ -21,6 +21,7 @@ import { TlsStore } from '../tls/store.ts'
 import { FoundGroups } from './found-groups.ts'
 import { buildGroups, type GroupLevel, impliedAuthorities, type Leaving, type LiveGroup } from './groups.ts'
 import type { JoinedMemory } from './joined-memory.ts'
+import { checkListenHosts } from './listen-hosts.ts'
 import { where } from './listening.ts'
 import { type Memory, ownMemory, type ServerZoneKind } from './memory.ts'
 import { type NameServers, nameServersOf, resolverLines } from './name-servers.ts'
@@ -100,6 +101,7 @@ export async function prepare(
   threads = 0,
   membership: Membership = noMembership,
 ): Promise<Prepared> {
+  await checkListenHosts(loaded.model)
   const options = { ...given, nameServers: await nameServersOf(resolverLines(loaded.model)) }
   const http = loaded.model.http ?? {}
   const stream = loaded.model.stream ?? {}
