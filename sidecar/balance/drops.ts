@@ -4,7 +4,7 @@ import type { Peer } from '../../feedback/peer.ts'
 export interface Droppable {
   /** Undefined as long as there is none. */
   readonly peer: Peer | undefined
-  /** The peer has left, and the time is over. Called again only where it is with another one then. */
+  /** The peer has left, and the time is over. Called again only where it is with another one then, or that one leaves again. */
   drop(): void
 }
 
@@ -14,6 +14,8 @@ export type Away = (peer: Peer) => boolean
 interface Entry {
   readonly afterMs: number
   timer: NodeJS.Timeout | undefined
+  /** Whose leaving the timer is about. */
+  leaver: Peer | undefined
   /** A peer whose leaving has no more to say: it has been told of, or is a reload's, which gives its own time. */
   settled: Peer | undefined
 }
@@ -31,8 +33,9 @@ export class Drops {
    * @param late whether that may have happened already
    */
   add(one: Droppable, afterMs: number, late = false): void {
-    const entry: Entry = { afterMs, timer: undefined, settled: undefined }
+    const entry: Entry = { afterMs, timer: undefined, leaver: undefined, settled: undefined }
     this.#entries.set(one, entry)
+    if (late && one.peer?.dismissed) entry.settled = one.peer
     if (late) this.#look(one, entry)
   }
 
@@ -49,27 +52,37 @@ export class Drops {
   use(away: Away, reload: boolean): void {
     this.#away = away
     for (const [one, entry] of this.#entries) {
-      if (reload && entry.timer === undefined && one.peer && away(one.peer)) entry.settled = one.peer
+      const { peer } = one
+      const waits = entry.timer !== undefined && entry.leaver === peer
+      if (reload && !waits && peer && away(peer)) entry.settled = peer
       this.#look(one, entry)
     }
   }
 
   #look(one: Droppable, entry: Entry): void {
     const { peer } = one
-    if (peer === undefined || peer === entry.settled || !this.#away(peer)) {
+    const away = peer !== undefined && this.#away(peer)
+    if (!away && peer === entry.settled) entry.settled = undefined
+    if (!away || peer === entry.settled) {
       clearTimeout(entry.timer)
       entry.timer = undefined
       return
     }
+    if (entry.timer !== undefined && entry.leaver === peer) return
+    clearTimeout(entry.timer)
+    entry.leaver = peer
     // Never at once: whoever has just begun does not expect its end before it has done so.
-    entry.timer ??= setTimeout(() => this.#end(one, entry), entry.afterMs).unref()
+    entry.timer = setTimeout(() => this.#end(one, entry), entry.afterMs).unref()
   }
 
   #end(one: Droppable, entry: Entry): void {
     entry.timer = undefined
-    // It may be with another peer by now.
-    if (one.peer === undefined || !this.#away(one.peer)) return
-    entry.settled = one.peer
-    one.drop()
+    const { peer } = one
+    // With another peer by now, whose time begins once it is seen to have left.
+    if (peer === undefined || peer !== entry.leaver) this.#look(one, entry)
+    else if (this.#away(peer)) {
+      entry.settled = peer
+      one.drop()
+    }
   }
 }

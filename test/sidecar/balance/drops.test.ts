@@ -95,3 +95,56 @@ test('what a reload takes away is spared for good, and what had left before it i
   t.mock.timers.tick(100)
   assert.equal(spared.dropped, 1)
 })
+
+test('what goes on with another peer has its whole time once that one leaves', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const drops = new Drops()
+  const one = work()
+  drops.add(one, 100)
+  drops.use(left(a), false)
+  t.mock.timers.tick(80)
+  one.peer = b
+  drops.use(left(a, b), false)
+  t.mock.timers.tick(99)
+  assert.equal(one.dropped, 0)
+  t.mock.timers.tick(1)
+  assert.equal(one.dropped, 1)
+  // Also where nobody has been told of the other one until the time of the first is over.
+  const [first, gone] = [work(), work()]
+  gone.peer = undefined
+  for (const each of [first, gone]) drops.add(each, 100)
+  drops.use(left(a), false)
+  first.peer = b
+  t.mock.timers.tick(100)
+  assert.deepEqual([first.dropped, gone.dropped], [0, 0])
+  drops.use(left(a, b), false)
+  t.mock.timers.tick(100)
+  assert.equal(first.dropped, 1)
+})
+
+test('a peer that a reload has taken away and another one has brought back may leave as everybody', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const drops = new Drops()
+  const one = work()
+  drops.add(one, 100)
+  drops.use(left(a), true)
+  t.mock.timers.tick(1000)
+  drops.use(left(), true)
+  assert.equal(one.dropped, 0)
+  drops.use(left(a), false)
+  t.mock.timers.tick(100)
+  assert.equal(one.dropped, 1)
+})
+
+test('what begins with a peer that a reload has taken away is spared, too', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const drops = new Drops()
+  const [peer] = group([1]).peers as [Peer]
+  drops.use(left(peer), true)
+  peer.zone.free(peer.index)
+  const one = work(peer)
+  drops.add(one, 100, true)
+  drops.use(left(peer), false)
+  t.mock.timers.tick(1000)
+  assert.equal(one.dropped, 0)
+})
