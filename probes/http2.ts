@@ -31,8 +31,8 @@ export async function askHttp2(
   const abort = () => exchange.abort()
   signal.addEventListener('abort', abort, { once: true })
   if (signal.aborted) abort()
-  exchange.ask(fieldsOf(question, scheme, authorityOf(address)))
   try {
+    exchange.ask(fieldsOf(question, scheme, authorityOf(address)))
     return await exchange.answer
   } finally {
     signal.removeEventListener('abort', abort)
@@ -70,6 +70,8 @@ function fieldsOf({ method, target, headers }: Question, scheme: string, host: s
   for (let i = 0; i < headers.length; i += 2) {
     const name = headers[i]!.toLowerCase()
     const value = headers[i + 1]!.trim()
+    // The library would send it, and its peer not answer.
+    if (name === '') return mishap('error', 'unreachable', 'invalid request: header without a name', true)
     if (invalidValue.test(value)) return mishap('error', 'unreachable', `invalid ${headers[i]} header`, true)
     if (name === 'host') authority = value
     // Of TE there is one word left (RFC 9113 section 8.2.2).
@@ -125,11 +127,23 @@ class Exchange {
   ask(fields: string[] | Mishap): void {
     // A session that has ended already says so by its own events.
     if ('failure' in fields) this.#end(fields)
-    else if (!this.#link.ended) this.#hear(this.#link.request(fields, true))
+    else if (!this.#link.ended) this.#send(fields)
   }
 
   destroy(): void {
     this.#link.destroy()
+  }
+
+  #send(fields: string[]): void {
+    let stream: ClientHttp2Stream
+    try {
+      stream = this.#link.request(fields, true)
+    } catch (error) {
+      // The library's word on a field or a method that cannot be sent; its peer has not been asked.
+      this.#end(mishap('error', 'unreachable', `invalid request: ${(error as Error).message}`, true))
+      return
+    }
+    this.#hear(stream)
   }
 
   #hear(stream: ClientHttp2Stream): void {

@@ -358,3 +358,17 @@ test('no timer and no connection is left after many probes of many endings', asy
   await sleep(0)
   assert.ok(timers() <= before, `${timers() - before} timers are left`)
 })
+
+test('a field or a method that cannot be sent is nothing the peer has done, and leaves no connection', async () => {
+  await using peer = await http2Peer((stream) => stream.end())
+  for (const over of [
+    { headers: ['X Y', 'b'] },
+    { headers: [':x', 'b'] },
+    { headers: ['', 'b'] },
+    { method: 'CONNECT' },
+  ]) {
+    const { failure, detail } = await ask(peer.port, over)
+    assert.deepEqual(failure, { ending: 'error', reason: 'unreachable', local: true }, JSON.stringify(over))
+    assert.match(detail, /^invalid request: /)
+  }
+})
