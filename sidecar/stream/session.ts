@@ -62,7 +62,7 @@ export class Session implements SocketOwner, Opened, Droppable {
 
   /** Its peer has left. One that is still connected to is waited for: it may make way for another. */
   drop(): void {
-    if (this.#closing) return
+    if (this.#closing || this.#relay.dismissed) return
     this.#dropped = this.#attempt ?? this.#opening?.attempt
     if (!this.#opening) this.end()
   }
@@ -285,7 +285,8 @@ export class Session implements SocketOwner, Opened, Droppable {
     this.#since = monotonic()
     this.expect(this.due)
     this.#measure(this.#attempt)
-    const dropped = this.#attempt !== undefined && this.#dropped === this.#attempt
+    // Before it is there whatever else ends it has done so.
+    const dropped = this.#relay.dismissed && this.#attempt !== undefined && this.#dropped === this.#attempt
     ended(this.call, this.#attempt, dropped ? peerLeft : end, this.#server, this.#host)
     if (this.#relay.closed) this.#host.gone(this)
   }
