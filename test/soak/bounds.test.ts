@@ -124,7 +124,8 @@ function cleanly(work: () => Promise<void>): () => Promise<void> {
 /** Heap and buffers in use after a collection; the least of a few. */
 async function inUse(): Promise<number> {
   let least = Number.POSITIVE_INFINITY
-  for (let i = 0; i < 4; i += 1) {
+  // A program that has just begun, or has no time, has not told yet.
+  for (let i = 0; i < 4 || (i < 100 && least === Number.POSITIVE_INFINITY); i += 1) {
     await sleep(110)
     const { heap, external } = await usage(sidecar, folder)
     least = Math.min(least, (heap ?? Number.POSITIVE_INFINITY) + external)
