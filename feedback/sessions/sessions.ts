@@ -125,7 +125,7 @@ export class Sessions {
       }
       if (binding.refresh) entries.usedAt[slot] = now
       const current = entries.sidOf(slot)
-      if (current === sid || !moves(current, sid, binding)) {
+      if (current === sid || !moves(current, binding)) {
         if (entries.usedAt[slot]! - entries.toldAt[slot]! >= binding.timeout * toldPart) entries.tell(slot)
       } else {
         entries.turn(slot, sid, now)
@@ -234,12 +234,12 @@ function removeRunOut(entries: SessionEntries, now: number, timeout: number, mos
 }
 
 /**
- * Whether a request that ended at one peer takes along a session that is bound to another by now. Where it went as it was
- * told it has nothing to say of a session that was moved, or begun, while it was on its way.
+ * Whether a request takes along a session that is bound to another peer than the one where it ended: it knows of that
+ * binding, or said nothing of the session. Of one that was moved, or begun, while it was on its way it has nothing to say,
+ * though its answer has the id once more: others have been there since.
  */
-function moves(current: string, sid: string, { create, from }: Binding): boolean {
-  if (from === undefined) return true
-  return from !== sid && (create || from === current)
+function moves(current: string, { from }: Binding): boolean {
+  return from === undefined || from === current
 }
 
 function create(entries: SessionEntries, record: SessionRecord, { timeout }: Binding): number {

@@ -473,6 +473,28 @@ describe('sessions that are learnt', () => {
     assert.equal(search(all, 'new').next(), 'c HIT sticky')
   })
 
+  test('go with the first of the requests that could not go to their peer, though the others say the id again', () => {
+    const all = made([{}, {}, {}], { learn: {} })
+    const maker = search(all, '', { uri: 'id' })
+    assert.equal(maker.next(), 'a NEW round_robin')
+    end(all, maker.attempts[0]!, maker.call)
+    const movers = [search(all, 'id', { uri: 'id' }), search(all, 'id', { uri: 'id' })]
+    for (const one of movers) assert.equal(one.next(), 'a HIT sticky')
+    for (const one of movers) {
+      end(all, one.attempts[0]!, one.call, { ending: 'error', failed: true, reason: 'refused', next: true })
+    }
+    assert.deepEqual(
+      movers.map((one) => one.next()),
+      ['b MISS round_robin', 'c MISS round_robin'],
+    )
+    const [quick, slow] = [movers[0]!, movers[1]!]
+    end(all, quick.attempts[1]!, quick.call)
+    assert.equal(search(all, 'id').next(), 'b HIT sticky')
+    end(all, slow.attempts[1]!, slow.call)
+    assert.equal(search(all, 'id').next(), 'b HIT sticky')
+    assert.equal(all.table.rebound, 1)
+  })
+
   test('are never made by requests that only name one', () => {
     const all = made([{}, {}], { learn: {} })
     const one = search(all, 'id')
