@@ -74,6 +74,8 @@ export class Run {
     for (;;) {
       // Whoever left while the body was read or a retry waited is not served any more.
       if (this.#exchange.gone && !this.#exchange.settings.ignoreClientAbort) return done
+      // Nor is a peer asked any more that has left meanwhile.
+      if (this.#firstAt !== undefined || this.#body !== undefined) this.#moveOn()
       let attempt: Attempt | undefined
       // Whoever comes while others wait goes behind them; a request that has been at a peer is no newcomer.
       if (queue === undefined || this.#firstAt !== undefined || !this.#goesBehind(queue))

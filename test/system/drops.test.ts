@@ -62,6 +62,42 @@ test('a request that waits for a peer that is removed goes on to another one, an
   )
 })
 
+test('who has left while another one was asked, or while the body came, is not asked any more', async () => {
+  for (const leave of ['down', 'delete'] as const) {
+    const told = Promise.withResolvers<void>()
+    await using a = await backend(async (x) => {
+      await told.promise
+      await x.reply({ status: 503 })
+    })
+    await using b = await backend({ body: 'b' })
+    await using c = await backend({ body: 'c' })
+    await using sidecar = await start(`worker_processes 1;
+      http {
+        access_log off;
+        upstream u { zone u 64k; server ${a.address} weight=9; server ${b.address}; server ${c.address}; }
+        server {
+          listen 127.0.0.1:PORT;
+          location / { proxy_pass http://u; proxy_next_upstream error http_503; proxy_connection_drop 1h; }
+        }
+      }`)
+    const gone = ({ address }: { readonly address: string }) =>
+      leave === 'delete'
+        ? change(sidecar, 'DELETE', `u/peers/${address}`)
+        : change(sidecar, 'PATCH', `u/peers/${address}`, { state: 'down' })
+    const retried = ask(sidecar.port)
+    await until(() => a.requests.length === 1)
+    using slow = await dial(sidecar.port)
+    await slow.write('PUT /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1')
+    assert.equal((await gone(b)).status, 200)
+    told.resolve()
+    assert.equal((await retried).text, 'c', leave)
+    assert.equal((await gone(a)).status, 200)
+    await slow.write('2')
+    assert.equal((await slow.reply()).text, 'c', leave)
+    assert.deepEqual([a.requests.length, b.requests.length], [1, 0], leave)
+  }
+})
+
 test('one that may not be sent again gets 502, and so does one where errors are no reason to go on', async () => {
   for (const [location, method] of [
     ['proxy_connection_drop on;', 'POST'],
