@@ -4,6 +4,7 @@ import { monotonic } from '../feedback/clock.ts'
 import { Type } from '../feedback/schema-type.ts'
 import { answer, brokenMishap, type Mishap, mishap } from './answer.ts'
 import { connectInterval, dialSecure } from './dial.ts'
+import { HttpAnswer, unsent } from './http-answer.ts'
 import { askHttp2 } from './http2.ts'
 import { loadHttp2 } from './http2-link.ts'
 import type { Answer, Asking, ProbeKind, Question, Target } from './probe.ts'
@@ -73,11 +74,11 @@ async function ask(
   try {
     const reading = new Reading(startedAt, connectMs, socket, maxBody)
     client.dispatch(request(question), reading)
-    const abort = () => reading.abort()
+    const abort = () => reading.answer.late('header')
     signal.addEventListener('abort', abort, { once: true })
     if (signal.aborted) abort()
     try {
-      return await reading.answer
+      return await reading.answer.whole
     } finally {
       signal.removeEventListener('abort', abort)
     }
@@ -86,17 +87,6 @@ async function ask(
     await client.destroy()
   }
 }
-
-/** Headers that belong to the connection, or to a body that a probe does not have. */
-const unsent: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'transfer-encoding',
-  'content-length',
-  'upgrade',
-  'expect',
-])
 
 function request({ method, target, headers }: Question): Dispatcher.DispatchOptions {
   const sent: string[] = []
@@ -108,79 +98,41 @@ function request({ method, target, headers }: Question): Dispatcher.DispatchOpti
 
 /** Reads one response, as much of it as is wanted. */
 class Reading implements Dispatcher.DispatchHandler {
-  readonly answer: Promise<Answer>
-  #settle: (answer: Answer) => void
-  #startedAt: number
-  #connectMs: number
-  #headerMs: number | undefined = undefined
-  #maxBody: number
-  #status: number | undefined = undefined
-  #headers: readonly string[] = []
-  #body = ''
+  readonly answer: HttpAnswer
   /** What broke the connection: the library takes a reset for the end of a body that has no length. */
   #broken: Error | undefined = undefined
 
   constructor(startedAt: number, connectMs: number, socket: Socket, maxBody: number) {
-    this.#startedAt = startedAt
-    this.#connectMs = connectMs
-    this.#maxBody = maxBody
-    const { promise, resolve } = Promise.withResolvers<Answer>()
-    this.answer = promise
-    this.#settle = resolve
+    this.answer = new HttpAnswer(startedAt, connectMs, maxBody)
     socket.on('error', (error) => {
       this.#broken = error
     })
-  }
-
-  /** The time is over. */
-  abort(): void {
-    if (this.#status === undefined) this.#end(mishap('timeout', 'timeout_read', 'no header in time'))
-    else this.#end(mishap('timeout', 'body_timeout', 'no end of the body in time'))
   }
 
   onRequestStart(): void {}
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number): void {
     if (status < 200) return
-    this.#headerMs = monotonic() - this.#startedAt
-    this.#status = status
-    this.#headers = texts(controller.rawHeaders)
-    if (this.#maxBody === 0) this.#cut(controller)
+    if (this.answer.head(status, texts(controller.rawHeaders))) this.#cut(controller)
   }
 
   onResponseData(controller: Dispatcher.DispatchController, piece: Buffer): void {
-    this.#body += piece.toString('latin1', 0, this.#maxBody - this.#body.length)
-    if (this.#body.length === this.#maxBody) this.#cut(controller)
+    if (this.answer.data(piece)) this.#cut(controller)
   }
 
   onResponseEnd(controller: Dispatcher.DispatchController): void {
-    if (this.#broken) this.#end(mishap('error', 'body_cut', this.#broken.message))
-    else this.#end({ trailers: texts(controller.rawTrailers) })
+    if (this.#broken) this.answer.end(mishap('error', 'body_cut', this.#broken.message))
+    else this.answer.end({ trailers: texts(controller.rawTrailers) })
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
-    this.#end(this.#status === undefined ? headMishap(error) : mishap('error', 'body_cut', error.message))
+    this.answer.end(this.answer.begun ? mishap('error', 'body_cut', error.message) : headMishap(error))
   }
 
   /** What is wanted has been read: the rest stays where it is. */
   #cut(controller: Dispatcher.DispatchController): void {
-    this.#end({})
+    this.answer.end({})
     controller.abort(new Error('enough was read'))
-  }
-
-  #end(how: Mishap | Partial<Answer>): void {
-    const status = this.#status
-    this.#settle(
-      answer(this.#startedAt, {
-        detail: status === undefined ? '' : `status ${status}`,
-        ...how,
-        status,
-        headers: this.#headers,
-        body: this.#body,
-        connectMs: this.#connectMs,
-        headerMs: this.#headerMs,
-      }),
-    )
   }
 }
 

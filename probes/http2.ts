@@ -4,6 +4,7 @@ import { monotonic } from '../feedback/clock.ts'
 import { onWhole } from '../feedback/http2-whole.ts'
 import { answer, type Mishap, mishap } from './answer.ts'
 import { dialSecure } from './dial.ts'
+import { HttpAnswer, unsent } from './http-answer.ts'
 import { authorityOf, errorName, Http2Link, loadHttp2, ownFields } from './http2-link.ts'
 import type { Answer, Asking, Question, Target } from './probe.ts'
 
@@ -33,7 +34,7 @@ export async function askHttp2(
   if (signal.aborted) abort()
   try {
     exchange.ask(fieldsOf(question, scheme, authorityOf(address)))
-    return await exchange.answer
+    return await exchange.answer.whole
   } finally {
     signal.removeEventListener('abort', abort)
     exchange.destroy()
@@ -44,18 +45,8 @@ function choseHttp2(socket: Socket): boolean {
   return 'alpnProtocol' in socket && socket.alpnProtocol === 'h2'
 }
 
-/** Fields that speak of an HTTP/1.1 connection, or of a body that a probe does not have. */
-const unsent: ReadonlySet<string> = new Set([
-  'connection',
-  'keep-alive',
-  'proxy-connection',
-  'transfer-encoding',
-  'content-length',
-  'upgrade',
-  'expect',
-  'http2-settings',
-  'host',
-])
+/** Fields that HTTP/2 says in another way, or has no use for. */
+const renamed: ReadonlySet<string> = new Set(['host', 'http2-settings'])
 
 const invalidValue = /[\r\n\0]/
 
@@ -75,7 +66,7 @@ function fieldsOf({ method, target, headers }: Question, scheme: string, host: s
     if (invalidValue.test(value)) return mishap('error', 'unreachable', `invalid ${headers[i]} header`, true)
     if (name === 'host') authority = value
     // Of TE there is one word left (RFC 9113 section 8.2.2).
-    if (unsent.has(name) || (name === 'te' && value !== 'trailers')) continue
+    if (unsent.has(name) || renamed.has(name) || (name === 'te' && value !== 'trailers')) continue
     fields.push(name, value)
   }
   const pseudo = [':method', method, ':scheme', scheme, ':path', target, ':authority', authority || host]
@@ -84,18 +75,10 @@ function fieldsOf({ method, target, headers }: Question, scheme: string, host: s
 
 /** One request and its answer. */
 class Exchange {
-  readonly answer: Promise<Answer>
-  #settle: (answer: Answer) => void
-  #startedAt: number
-  #connectMs: number
+  readonly answer: HttpAnswer
   #link: Http2Link
   #maxHead: number
-  #maxBody: number
-  #headerMs: number | undefined = undefined
-  #status: number | undefined = undefined
-  #headers: readonly string[] = []
   #trailers: readonly string[] = []
-  #body = ''
   /** The peer has said that its answer is whole. */
   #whole = false
 
@@ -107,26 +90,19 @@ class Exchange {
     maxHead: number,
     maxBody: number,
   ) {
-    this.#startedAt = startedAt
-    this.#connectMs = monotonic() - startedAt
     this.#maxHead = maxHead
-    this.#maxBody = maxBody
-    const { promise, resolve } = Promise.withResolvers<Answer>()
-    this.answer = promise
-    this.#settle = resolve
-    this.#link = new Http2Link(open, socket, scheme, (error) => this.#lost(this.#link.mishap(error)))
+    this.answer = new HttpAnswer(startedAt, monotonic() - startedAt, maxBody)
+    this.#link = new Http2Link(open, socket, scheme, (error) => this.answer.lost(this.#link.mishap(error)))
   }
 
   /** The time is over. */
   abort(): void {
-    if (this.#status !== undefined) this.#end(mishap('timeout', 'body_timeout', 'no end of the body in time'))
-    else
-      this.#end(mishap('timeout', 'timeout_read', `no ${this.#link.settled ? 'header' : 'SETTINGS'} in time`))
+    this.answer.late(this.#link.settled ? 'header' : 'SETTINGS')
   }
 
   ask(fields: string[] | Mishap): void {
     // A session that has ended already says so by its own events.
-    if ('failure' in fields) this.#end(fields)
+    if ('failure' in fields) this.answer.end(fields)
     else if (!this.#link.ended) this.#send(fields)
   }
 
@@ -140,7 +116,7 @@ class Exchange {
       stream = this.#link.request(fields, true)
     } catch (error) {
       // The library's word on a field or a method that cannot be sent; its peer has not been asked.
-      this.#end(mishap('error', 'unreachable', `invalid request: ${(error as Error).message}`, true))
+      this.answer.end(mishap('error', 'unreachable', `invalid request: ${(error as Error).message}`, true))
       return
     }
     this.#hear(stream)
@@ -153,14 +129,13 @@ class Exchange {
     // Interim answers have events of their own.
     stream.on('response', (headers, _flags, raw) => this.#head(headers[':status'] ?? 0, ownFields(raw)))
     stream.on('data', (piece: Buffer) => {
-      this.#body += piece.toString('latin1', 0, this.#maxBody - this.#body.length)
-      if (this.#body.length === this.#maxBody) this.#end({})
+      if (this.answer.data(piece)) this.answer.end({})
     })
     stream.on('trailers', (_trailers, _flags, raw) => {
       this.#trailers = ownFields(raw)
     })
     stream.on('end', () => {
-      if (this.#whole && stream.rstCode === 0) this.#end({ trailers: this.#trailers })
+      if (this.#whole && stream.rstCode === 0) this.answer.end({ trailers: this.#trailers })
     })
     stream.on('error', (error) => this.#broken(stream, error))
     stream.on('close', () => this.#broken(stream, undefined))
@@ -168,15 +143,12 @@ class Exchange {
 
   #head(status: number, headers: readonly string[]): void {
     if (status < 200 || status > 599) {
-      this.#end(mishap('invalid_header', 'invalid_header', 'invalid status'))
+      this.answer.end(mishap('invalid_header', 'invalid_header', 'invalid status'))
     } else if (lengthOf(headers) > this.#maxHead) {
-      this.#end(mishap('invalid_header', 'header_overflow', 'response head is too large'))
-    } else {
-      this.#headerMs = monotonic() - this.#startedAt
-      this.#status = status
-      this.#headers = headers
+      this.answer.end(mishap('invalid_header', 'header_overflow', 'response head is too large'))
+    } else if (this.answer.head(status, headers)) {
       // What is wanted has been read: the rest stays where it is.
-      if (this.#maxBody === 0) this.#end({})
+      this.answer.end({})
     }
   }
 
@@ -186,32 +158,13 @@ class Exchange {
     if (this.#link.ended) return
     const { rstCode = 0 } = stream
     // The library itself ends a stream so whose head is none, or whose body has not the length that its head said.
-    const breach = rstCode === 1 && this.#status === undefined
+    const breach = rstCode === 1 && !this.answer.begun
     const how: Mishap = breach
       ? mishap('invalid_header', 'invalid_header', 'stream ended by PROTOCOL_ERROR')
       : rstCode === 0 && error === undefined
         ? mishap('error', 'closed', 'stream ended without an answer')
         : mishap('error', 'reset', `RST_STREAM ${errorName(rstCode)}`)
-    this.#lost(this.#link.goingAway && this.#status === undefined ? this.#link.mishap(error) : how)
-  }
-
-  #lost(how: Mishap): void {
-    this.#end(this.#status === undefined ? how : mishap('error', 'body_cut', how.detail))
-  }
-
-  #end(how: Mishap | Partial<Answer>): void {
-    const status = this.#status
-    this.#settle(
-      answer(this.#startedAt, {
-        detail: status === undefined ? '' : `status ${status}`,
-        ...how,
-        status,
-        headers: this.#headers,
-        body: this.#body,
-        connectMs: this.#connectMs,
-        headerMs: this.#headerMs,
-      }),
-    )
+    this.answer.lost(this.#link.goingAway && !this.answer.begun ? this.#link.mishap(error) : how)
   }
 }
 
