@@ -3,16 +3,8 @@ import { test } from 'node:test'
 import { type Answer, Answers, mostHosts, mostLooking, mostNames } from '../../../sidecar/resolve/answers.ts'
 import type { Lookup } from '../../../sidecar/resolve/lookup.ts'
 import type { Name } from '../../../sidecar/resolve/resolver.ts'
+import { resolverSpec as spec } from '../../support/resolver-spec.ts'
 import { ManualTimers } from '../../support/timers.ts'
-
-const spec = {
-  servers: [{ host: '127.0.0.1', port: 53 }],
-  validMs: undefined,
-  ipv4: true,
-  ipv6: false,
-  timeoutMs: 30_000,
-  statusZone: undefined,
-}
 
 function found(hosts: readonly string[], ttl = 10): Lookup {
   return {

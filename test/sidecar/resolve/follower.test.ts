@@ -1,19 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { FollowedName, ResolverSpec } from '../../../sidecar/membership.ts'
+import type { FollowedName } from '../../../sidecar/membership.ts'
 import type { AskServer } from '../../../sidecar/resolve/exchange.ts'
 import { Followers } from '../../../sidecar/resolve/followers.ts'
 import { readResolvConf } from '../../../sidecar/resolve/resolv-conf.ts'
+import { resolverSpec as spec } from '../../support/resolver-spec.ts'
 import { ManualTimers } from '../../support/timers.ts'
-
-const spec: ResolverSpec = {
-  servers: [{ host: '127.0.0.1', port: 53 }],
-  validMs: undefined,
-  ipv4: true,
-  ipv6: false,
-  timeoutMs: 30_000,
-  statusZone: undefined,
-}
 
 /** Followers under a manual clock, of names that all have the same answer. */
 class Bench {
