@@ -1,49 +1,25 @@
-import type { Address } from '../../feedback/peer.ts'
 import type { ServerZone } from '../../feedback/server-zone.ts'
 import type { Variables } from '../../feedback/variables.ts'
-import {
-  declaredGroups,
-  groupMeant,
-  grpcAddress,
-  hasVariables,
-  locationKey,
-  type ProxyAddress,
-  passPort,
-  proxyAddress,
-} from '../config/address.ts'
-import { Fault } from '../config/fault.ts'
+import { locationKey } from '../config/address.ts'
 import { eachListen } from '../config/listen-range.ts'
 import type * as model from '../config/model.ts'
-import type { IfBlock } from '../config/rewrite-model.ts'
 import { sizeBytes, timeMs } from '../config/units.ts'
 import { type LocationEntry, Locations } from '../proxy/locations.ts'
-import type { PeerGroup } from '../proxy/pools.ts'
-import { fixedPass, variablePass } from '../proxy/proxy-pass.ts'
-import type { AccessLog, Content, ProxyPass, Route } from '../proxy/route.ts'
+import type { AccessLog, Content, Route } from '../proxy/route.ts'
 import { type ListenServers, Router, type ServerTls, type VirtualServer } from '../proxy/routes.ts'
 import { ServerNames } from '../proxy/server-names.ts'
-import type { Finder } from './found-groups.ts'
+import { defaultRedirect, type Pass, type PassEnv, Passes, passOf, wayOf } from './passes.ts'
 import { ScriptBuilder } from './scripts.ts'
-import { type AccessLogSpec, type DefaultRedirect, type PeerWay, SettingsBuilder } from './settings.ts'
+import { type AccessLogSpec, SettingsBuilder } from './settings.ts'
 import { bytes, patternOf, Texts } from './texts.ts'
 import { buildEngine, type TlsSource } from './tls-server.ts'
 
 /** What the routes are built upon. */
-export interface RoutesEnv {
+export interface RoutesEnv extends PassEnv {
   /** Certificates and keys; undefined where nothing speaks TLS. */
   readonly files?: TlsSource
   /** With everything declared: maps, and the names of `declareNames`. */
   readonly variables: Variables
-  /**
-   * The group of an address of `proxy_pass`: a name, or `host:port` as written, whatever its letter case. Asked when
-   * the routes are built, and at each request for a proxy_pass with variables.
-   */
-  group(authority: string): PeerGroup | undefined
-  /**
-   * What finds groups of addresses that no group of the configuration has.
-   * @param levels from the outermost to the innermost
-   */
-  finder(levels: readonly model.Settings[]): Finder
   /** The counters of a `status_zone`; the same ones for the same name. */
   zone(kind: 'server' | 'location', name: string): ServerZone
   /** Called once for each line of the configuration. */
@@ -111,13 +87,13 @@ class RoutesBuilder {
   readonly #texts: Texts
   readonly #settings: SettingsBuilder
   readonly #scripts: ScriptBuilder
-  readonly #declared: ReadonlySet<string>
+  readonly #passes: Passes
 
   constructor(http: model.HttpBlock, env: RoutesEnv) {
     this.#http = http
     this.#env = env
-    this.#declared = declaredGroups(http)
     this.#texts = new Texts(env.variables)
+    this.#passes = new Passes(http, env, this.#texts)
     this.#settings = new SettingsBuilder(
       this.#texts,
       (spec) => env.openAccessLog(spec),
@@ -261,68 +237,10 @@ class RoutesBuilder {
   }
 
   #proxy(pass: Pass, path: string, level: Level): Content {
-    return { kind: 'proxy', pass: this.#pass(pass, path, level) }
-  }
-
-  #pass({ url, parse }: Pass, path: string, { settings }: Level): ProxyPass {
-    if (!hasVariables(url)) {
-      const address = parse(bytes(url))
-      return fixedPass(address, this.#group(address), path)
-    }
-    const parsed = (text: string) => {
-      try {
-        return parse(text)
-      } catch (error) {
-        // What it should be is said to those who write a configuration.
-        if (error instanceof Fault) return error.message.replace(/, it is "http.*/, '')
-        throw error
-      }
-    }
-    const find = this.#env.finder(settings)
-    return variablePass(
-      this.#texts.compile(url),
-      parsed,
-      (address) => this.#group(address) ?? find(peerAddress(address)),
-    )
-  }
-
-  #group(address: ProxyAddress): PeerGroup | undefined {
-    return this.#env.group(groupMeant(address, this.#declared))
+    return { kind: 'proxy', pass: this.#passes.build(pass, path, level.settings) }
   }
 }
 
 function zonesOf({ zones }: Level): ServerZone[] {
   return [zones.server, zones.location].filter((zone) => zone !== undefined)
-}
-
-/** A `proxy_pass` or a `grpc_pass`. */
-interface Pass {
-  readonly url: string
-  readonly grpc: boolean
-  parse(text: string): ProxyAddress
-}
-
-function passOf(block: model.LocationBlock | IfBlock): Pass | undefined {
-  const { proxy_pass: url, grpc_pass: address } = block
-  if (url !== undefined) return { url, grpc: false, parse: proxyAddress }
-  return address === undefined ? undefined : { url: address, grpc: true, parse: grpcAddress }
-}
-
-function peerAddress(pass: ProxyAddress): Address {
-  const { unix, host } = pass
-  return unix ? { kind: 'unix', path: host } : { kind: 'tcp', host, port: passPort(pass) }
-}
-
-function wayOf(pass: Pass | undefined): PeerWay | undefined {
-  if (pass === undefined) return undefined
-  const { url, grpc, parse } = pass
-  return { secure: hasVariables(url) || parse(url).secure, grpc }
-}
-
-/** `proxy_redirect default` undoes what proxy_pass does to paths. */
-function defaultRedirect(pass: Pass | undefined, path: string): DefaultRedirect | undefined {
-  if (pass === undefined || pass.grpc || hasVariables(pass.url)) return undefined
-  const { url } = pass
-  const { uri } = proxyAddress(url)
-  return uri === undefined ? { from: bytes(`${url}/`), to: '/' } : { from: bytes(url), to: path }
 }
