@@ -156,7 +156,7 @@ const program: Need = [3, 0.6]
 
 /** Tests that judge programs by paces and times: they come last, where nobody takes much from anybody. */
 export const judgesTimes = (file: string) =>
-  /system\/fleet\/|feedback\/fleet\/(?:garbled|ledger|link)|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time)\./.test(
+  /system\/fleet\/|feedback\/fleet\/(?:garbled|ledger|link)|probes\/(?:bullmq|turns)|system\/scrape|cases\/(?:balancing|feedback|least-time|slow-start)\./.test(
     file,
   )
 
