@@ -46,7 +46,7 @@ export const resolverDirectives = [
   directive({
     name: 'resolver_timeout',
     in: contexts,
-    doc: 'How long a name server may take to answer.',
+    doc: 'How long looking a name up may take, all its servers together.',
     default: '30s',
     args: time,
   }),

@@ -20,7 +20,7 @@ const groupDirectives = [
   directive({
     name: 'zone',
     in: groups,
-    doc: 'Names the shared memory. Every group has one here, with or without this line; the size is checked and not needed.',
+    doc: 'Names the shared memory. Every group has one here; the line is needed to add and remove servers at run time, and for `upstream_probe`. The size is checked and not needed.',
     args: Type.Object({ name: text, size: Type.Optional(size) }),
     words: ['name', 'size'],
     split([name = '', ...rest]) {
